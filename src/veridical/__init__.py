@@ -1,0 +1,40 @@
+"""Calibrated probabilities from an ensemble's disagreeing predictions.
+
+Names are imported when they are first used, so that ``import veridical`` and ``veridical --help`` answer at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from veridical._version import __version__
+
+if TYPE_CHECKING:
+    from veridical import errors
+    from veridical.predictions import Predictions
+    from veridical.truth import Truth, discover
+
+_HOME = {
+    "Predictions": "veridical.predictions",
+    "Truth": "veridical.truth",
+    "discover": "veridical.truth",
+}
+_MODULES = ("errors",)
+
+__all__ = ["Predictions", "Truth", "__version__", "discover", "errors"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"veridical.{name}")
+    else:
+        raise AttributeError(f"module 'veridical' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

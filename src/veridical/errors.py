@@ -1,0 +1,63 @@
+"""Every exception and warning that veridical raises on purpose.
+
+All exceptions derive from :class:`VeridicalError`, so one ``except`` catches what is wrong with the input and
+lets real bugs through.  Each message is one sentence or two: what is wrong, where (source, sample, value), and
+what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class VeridicalError(Exception):
+    """Base of all exceptions raised by veridical."""
+
+
+class InvalidInputError(VeridicalError, ValueError):
+    """The input cannot be what it is said to be."""
+
+
+class ShapeError(InvalidInputError):
+    """An array has the wrong number of dimensions, or shapes that belong together differ."""
+
+
+class DtypeError(InvalidInputError, TypeError):
+    """An array holds something other than the numbers that are needed."""
+
+
+class NotFiniteError(InvalidInputError):
+    """A prediction is NaN or infinite."""
+
+
+class NegativeProbabilityError(InvalidInputError):
+    """A probability is below zero."""
+
+
+class NotNormalisedError(InvalidInputError):
+    """Probabilities do not sum to one."""
+
+
+class MissingSourceError(InvalidInputError):
+    """A source says nothing about a sample, or no source says anything."""
+
+
+class LabelError(InvalidInputError):
+    """Labels are not integers in 0..L-1, or there are more or fewer of them than samples."""
+
+
+class ParameterError(InvalidInputError):
+    """A parameter is outside what the function accepts."""
+
+
+class UnknownNameError(ParameterError, KeyError):
+    """No method, metric or option goes by this name; the message lists those that exist."""
+
+    def __str__(self) -> str:  # KeyError would print the message in quotes
+        return str(self.args[0]) if self.args else ""
+
+
+class MissingExtraError(VeridicalError, ImportError):
+    """A feature needs an optional dependency; the message names the extra to install."""
+
+
+class VeridicalWarning(UserWarning):
+    """Base of all warnings issued by veridical."""

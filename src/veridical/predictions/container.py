@@ -1,0 +1,201 @@
+"""An ensemble's predictions, with what is known about them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.errors import ParameterError, ShapeError
+from veridical.predictions.validation import (
+    KINDS,
+    Array,
+    Kind,
+    check_choice,
+    check_labels,
+    check_names,
+    check_scores,
+    result_dtype,
+)
+
+
+class Predictions:
+    """What S sources say about N samples with L classes.
+
+    Parameters
+    ----------
+    values : array of shape (S, N, L), or a sequence of S arrays of shape (N, L)
+        One score per source, sample and class.  Kept as given: nothing is copied or converted, so memory-mapped
+        files and views work.  A row of NaN means that the source is absent for that sample.
+    labels : array of N integers in 0..L-1, optional
+    kind : {"probs", "logits", "log_probs"}
+        What the numbers are.  Never guessed.
+    sources_axis : {0, 1}
+        1 for an array of shape (N, S, L).
+    source_names, class_names : sequences of str, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> vd.Predictions(np.full((3, 5, 2), 0.5), labels=[0, 1, 0, 1, 1])
+    Predictions(3 sources, 5 samples, 2 classes, kind='probs', float64, labelled)
+    """
+
+    def __init__(
+        self,
+        values: Any,
+        labels: Any = None,
+        *,
+        kind: Kind = "probs",
+        sources_axis: int = 0,
+        source_names: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+    ) -> None:
+        self.kind: Kind = check_choice(kind, KINDS, "kind")  # type: ignore[assignment]
+        self._values = _as_sources(values, sources_axis)
+        shapes = [source.shape for source in self]
+        self.n_sources: int = len(shapes)
+        self.n_samples, self.n_classes = (int(size) for size in shapes[0])
+        self.labels: npt.NDArray[np.int64] | None = (
+            None if labels is None else check_labels(labels, self.n_samples, self.n_classes)
+        )
+        self.source_names = check_names(source_names, self.n_sources, "source")
+        self.class_names = check_names(class_names, self.n_classes, "class")
+
+    def __iter__(self) -> Iterator[Array]:
+        """The sources' arrays of shape (N, L), as given."""
+        return iter(self._values)
+
+    @property
+    def values(self) -> Array:
+        """The scores as one array of shape (S, N, L); a copy only if they were given as separate arrays."""
+        return self._values if isinstance(self._values, np.ndarray) else np.stack(self._values)
+
+    @property
+    def is_stacked(self) -> bool:
+        """Whether the sources share one array."""
+        return isinstance(self._values, np.ndarray)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision that the numbers are stored in."""
+        if isinstance(self._values, np.ndarray):
+            return self._values.dtype
+        return np.result_type(*self._values)
+
+    @property
+    def result_dtype(self) -> np.dtype[Any]:
+        """The precision that results are computed in."""
+        return result_dtype(self.dtype)
+
+    def source_name(self, s: int) -> str:
+        """How to call source ``s`` in a message or a table."""
+        return f"source {s}" if self.source_names is None else f"source {s} ({self.source_names[s]})"
+
+    def samples(self, start: int, stop: int) -> Array:
+        """Samples ``start`` to ``stop`` of all sources, shape (S, stop - start, L); a view where possible."""
+        if isinstance(self._values, np.ndarray):
+            return self._values[:, start:stop]
+        return np.stack([source[start:stop] for source in self._values])
+
+    def select(self, *, sources: Any = None, samples: Any = None) -> Predictions:
+        """The predictions of some sources for some samples.
+
+        ``sources`` and ``samples`` are anything NumPy indexes one axis with: a slice, a list of indices, a mask;
+        ``sources`` may also be a list of source names.  Slices are views, other selections copies.
+        """
+        chosen = self._source_indices(sources)
+        if isinstance(self._values, np.ndarray):
+            values: Any = self._values if sources is None else self._values[chosen]
+            values = values if samples is None else values[:, samples]
+        else:
+            picked = [self._values[s] for s in np.arange(self.n_sources)[chosen]]
+            values = picked if samples is None else [source[samples] for source in picked]
+        return Predictions(
+            values,
+            labels=self.labels if self.labels is None or samples is None else self.labels[samples],
+            kind=self.kind,
+            source_names=None if self.source_names is None else [*np.asarray(self.source_names, dtype=object)[chosen]],
+            class_names=self.class_names,
+        )
+
+    def _source_indices(self, sources: Any) -> Any:
+        if sources is None:
+            return slice(None)
+        if isinstance(sources, slice):
+            return sources
+        chosen = np.atleast_1d(np.asarray(sources))
+        if chosen.dtype.kind in "UO":
+            known = {name: s for s, name in enumerate(self.source_names or ())}
+            unknown = [name for name in chosen if name not in known]
+            if unknown:
+                raise ParameterError(f"no source is called {unknown[0]!r}; the sources are: {', '.join(known) or 'unnamed'}.")
+            return np.asarray([known[name] for name in chosen], dtype=np.intp)
+        return chosen
+
+    def split(
+        self, *, random_state: int | np.random.Generator | None = None, size: float = 0.5
+    ) -> tuple[Predictions, Predictions]:
+        """Two random parts, the first with ``size`` of the samples (rounded down); each keeps the samples' order."""
+        if not 0 < size < 1:
+            raise ParameterError(f"size is {size!r}; give a share between 0 and 1.")
+        if self.n_samples < 2:
+            raise ShapeError(f"{self.n_samples} sample cannot be split into two parts; at least two are needed.")
+        order = np.random.default_rng(random_state).permutation(self.n_samples)
+        cut = min(max(int(self.n_samples * size), 1), self.n_samples - 1)
+        return self.select(samples=np.sort(order[:cut])), self.select(samples=np.sort(order[cut:]))
+
+    def __repr__(self) -> str:
+        return f"Predictions({', '.join(self._facts())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<li>{html.escape(fact)}</li>" for fact in self._facts())
+        return f"<strong>Predictions</strong><ul>{rows}</ul>"
+
+    def _facts(self) -> list[str]:
+        return [
+            f"{self.n_sources} source{'s' * (self.n_sources != 1)}",
+            f"{self.n_samples} sample{'s' * (self.n_samples != 1)}",
+            f"{self.n_classes} classes",
+            f"kind={self.kind!r}",
+            str(self.dtype),
+            "unlabelled" if self.labels is None else "labelled",
+        ]
+
+
+def _as_sources(values: Any, sources_axis: int) -> Array | tuple[Array, ...]:
+    """The sources as one (S, N, L) array, or as separate (N, L) arrays where they came so."""
+    if sources_axis not in (0, 1) or isinstance(sources_axis, bool):
+        raise ParameterError(f"sources_axis is {sources_axis!r}; it is 0 for (S, N, L) or 1 for (N, S, L).")
+    if isinstance(values, (list, tuple)) and values and np.ndim(values[0]) == 2:
+        if sources_axis != 0:
+            raise ParameterError("a list of arrays has its sources first; leave sources_axis at 0.")
+        sources = tuple(check_scores(source, f"source {s}", 2, "(samples, classes)") for s, source in enumerate(values))
+        for s, source in enumerate(sources):
+            if source.shape != sources[0].shape:
+                raise ShapeError(
+                    f"source {s} has shape {source.shape} and source 0 has shape {sources[0].shape}; all sources must "
+                    "predict the same samples and classes."
+                )
+        return sources
+    axes = "(sources, samples, classes)" if sources_axis == 0 else "(samples, sources, classes)"
+    array = check_scores(values, "the array of predictions", 3, axes)
+    array = array if sources_axis == 0 else array.swapaxes(0, 1)
+    if array.shape[0] == 0:
+        raise ShapeError(f"there are no sources (shape {np.shape(values)}); at least one is needed.")
+    return array
+
+
+def as_predictions(values: Any, kind: Kind | None = None, sources_axis: int | None = None) -> Predictions:
+    """``values`` if it is a :class:`Predictions` already, otherwise one made of it."""
+    if not isinstance(values, Predictions):
+        return Predictions(values, kind=kind or "probs", sources_axis=sources_axis or 0)
+    if kind is not None and kind != values.kind:
+        raise ParameterError(f"kind={kind!r} contradicts the predictions, which hold {values.kind!r}; leave it out.")
+    if sources_axis:
+        raise ParameterError("Predictions know which axis their sources are on; leave sources_axis out.")
+    return values

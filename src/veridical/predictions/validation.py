@@ -1,0 +1,215 @@
+"""The one door: what input must be, and what is said when it is not.
+
+Shapes, dtypes and labels are checked here before any work starts.  The numbers themselves are checked by the
+kernels while they are in cache anyway, so that checking costs no second pass over memory; when a kernel reports a
+bad row, :func:`reject_row` looks at that row alone and says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NoReturn, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.errors import (
+    DtypeError,
+    InvalidInputError,
+    LabelError,
+    MissingSourceError,
+    NegativeProbabilityError,
+    NotFiniteError,
+    NotNormalisedError,
+    ParameterError,
+    ShapeError,
+    UnknownNameError,
+)
+
+Array = npt.NDArray[Any]
+Kind = Literal["probs", "logits", "log_probs"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+#: How far from one a distribution's sum may be, by the precision its numbers were stored in.
+SUM_TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-5}
+
+
+def check_choice(value: object, choices: Iterable[str], what: str) -> str:
+    """``value`` if it is one of ``choices``; otherwise the message lists them."""
+    names = list(choices)
+    if not isinstance(value, str) or value not in names:
+        raise UnknownNameError(f"{what} {value!r} is unknown; choose one of: {', '.join(names)}.")
+    return value
+
+
+def check_integer(value: object, what: str, minimum: int) -> int:
+    """``value`` as an int of at least ``minimum``."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < minimum:
+        raise ParameterError(f"{what} is {value!r}; give a whole number of at least {minimum}.")
+    return int(value)
+
+
+def check_real(value: object, what: str, minimum: float, maximum: float = np.inf) -> float:
+    """``value`` as a float in [minimum, maximum]."""
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not real or not minimum <= float(value) <= maximum:  # type: ignore[arg-type]
+        bounds = f"of at least {minimum:g}" if maximum == np.inf else f"from {minimum:g} to {maximum:g}"
+        raise ParameterError(f"{what} is {value!r}; give a number {bounds}.")
+    return float(value)  # type: ignore[arg-type]
+
+
+def tolerance_of(dtype: np.dtype[Any]) -> float:
+    """How far from one a sum of probabilities stored in ``dtype`` may be."""
+    return SUM_TOLERANCE.get(dtype.name, SUM_TOLERANCE["float64"])
+
+
+def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float64 stays float64; everything else is computed and returned in float32."""
+    return np.dtype(np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32)
+
+
+def as_numbers(values: Any, what: str) -> Array:
+    """``values`` as an array of real numbers, without a copy where it is one already."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ShapeError(f"{what} cannot be made into one array ({error}); give rows of equal length.") from None
+    if array.dtype.kind not in "fiub":
+        raise DtypeError(
+            f"{what} has dtype {array.dtype}; give real numbers, for example array.astype(numpy.float32)."
+        )
+    return array
+
+
+def check_scores(values: Any, what: str, n_dims: int, axes: str) -> Array:
+    """``values`` as an array of real numbers with ``n_dims`` dimensions, the last of them at least two classes."""
+    array = as_numbers(values, what)
+    if array.ndim != n_dims:
+        raise ShapeError(
+            f"{what} has {array.ndim} dimension{'s' * (array.ndim != 1)} (shape {array.shape}); give shape {axes}."
+        )
+    if array.shape[-1] < 2:
+        raise ShapeError(
+            f"{what} has {array.shape[-1]} class{'es' * (array.shape[-1] != 1)} (shape {array.shape}); at least two are "
+            "needed: for a binary problem give both columns, 1 - p and p."
+        )
+    return array
+
+
+def check_labels(labels: Any, n_samples: int, n_classes: int) -> npt.NDArray[np.int64]:
+    """Integer labels in 0..n_classes-1, one per sample."""
+    array = np.asarray(labels)
+    if array.ndim != 1:
+        raise LabelError(f"labels have shape {array.shape}; give one integer per sample, shape ({n_samples},).")
+    if array.shape[0] != n_samples:
+        raise LabelError(f"there are {array.shape[0]} labels for {n_samples} samples; give one label per sample.")
+    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.floor(array)):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise LabelError(f"labels have dtype {array.dtype}; give integers from 0 to {n_classes - 1}.")
+    outside = np.flatnonzero((array < 0) | (array >= n_classes))
+    if outside.size:
+        first = int(outside[0])
+        raise LabelError(
+            f"the label of sample {first} is {array[first]}; with {n_classes} classes labels go from 0 to {n_classes - 1}."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def check_names(names: Sequence[str] | None, expected: int, what: str) -> tuple[str, ...] | None:
+    """Names as a tuple of strings, one per ``what``."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise ParameterError(f"{what} names are one string {names!r}; give a list of {expected} strings.")
+    result = tuple(str(name) for name in names)
+    if len(result) != expected:
+        raise ShapeError(f"there are {len(result)} {what} names for {expected} {what}s; give one name each.")
+    return result
+
+
+def reject_row(row: Array, kind: Kind, where: str) -> NoReturn:
+    """Say what is wrong with a row of scores that is no distribution; ``where`` names the row ("source 2, sample 7")."""
+    values = np.asarray(row, dtype=np.float64)
+    noun = {"probs": "probability", "logits": "logit", "log_probs": "log-probability"}[kind]
+    wrong = np.isnan(values) | (values == np.inf)
+    if kind != "log_probs":  # a log-probability of minus infinity is a probability of zero
+        wrong |= values == -np.inf
+    if wrong.any():
+        l = int(np.flatnonzero(wrong)[0])
+        raise NotFiniteError(f"{where}: the {noun} of class {l} is {values[l]}; replace it by a finite number.")
+    if kind == "probs" and (values < 0).any():
+        l = int(np.flatnonzero(values < 0)[0])
+        raise NegativeProbabilityError(f"{where}: the probability of class {l} is {values[l]:g}; {_hint(values)}.")
+    total = float(values.sum() if kind == "probs" else np.exp(values).sum())
+    tolerance = tolerance_of(np.asarray(row).dtype)
+    of_what = "the probabilities" if kind == "probs" else "the exponentials of the log-probabilities"
+    advice = _hint(values) if kind == "probs" else 'if these are unnormalised scores, say kind="logits"'
+    raise NotNormalisedError(
+        f"{where}: {of_what} sum to {total:.6g}, further from 1 than {tolerance:g} (the tolerance for "
+        f"{np.asarray(row).dtype}); {advice}."
+    )
+
+
+def _hint(values: Array) -> str:
+    """What to do about numbers that are no probabilities; a guess is offered, never acted on."""
+    lowest, total = float(values.min()), float(values.sum())
+    if -1e-3 < lowest < 0 and abs(total - 1) < 1e-2:
+        return "this looks like rounding: clip at 0 and divide each row by its sum"
+    if lowest < 0 or values.max() > 1.01 or not 0.5 < total < 2:
+        return 'if these are unnormalised scores, say kind="logits"'
+    return "divide each row by its sum"
+
+
+def reject_missing(source: str, sample: int) -> NoReturn:
+    """Say that a source is absent for a sample."""
+    raise MissingSourceError(
+        f'{source} says nothing about sample {sample} (its row is all NaN); give its prediction, or say missing="skip" '
+        "to leave it out for that sample."
+    )
+
+
+def reject_nobody(sample: int) -> NoReturn:
+    """Say that no source is present for a sample."""
+    raise MissingSourceError(f"no source says anything about sample {sample} (all rows are NaN); leave the sample out.")
+
+
+def check_distributions(probs: Any, what: str = "probs", kind: Kind = "probs") -> Array:
+    """(N, L) probabilities, checked row by row; kept in float32 or float64, rows renormalised where they need it."""
+    array = check_scores(probs, what, 2, "(samples, classes)")
+    result = array.astype(result_dtype(array.dtype), copy=False)
+    sums = result.sum(axis=1, dtype=np.float64)
+    off = np.abs(sums - 1.0)
+    bad = ~(off <= tolerance_of(array.dtype))
+    if result.size:
+        bad |= ~(result.min(axis=1) >= 0)
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        reject_row(array[first], kind, f"{what}, sample {first}")
+    if (off > 16 * np.finfo(result.dtype).eps).any():
+        result = (result / sums[:, None]).astype(result.dtype)
+    return result
+
+
+def check_same_length(**arrays: Array) -> int:
+    """The common length of one-dimensional inputs."""
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ShapeError(f"lengths differ: {said}; give one entry per sample in each.")
+    return next(iter(lengths.values()))
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> npt.NDArray[np.float64]:
+    """Finite weights of at least zero, one per sample, not all zero."""
+    weights = np.asarray(as_numbers(sample_weight, "sample_weight"), dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ShapeError(f"sample_weight has shape {weights.shape}; give one weight per sample, shape ({n_samples},).")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if wrong.size:
+        raise InvalidInputError(
+            f"the weight of sample {wrong[0]} is {weights[wrong[0]]:g}; weights are finite and at least 0."
+        )
+    if n_samples and not weights.any():
+        raise InvalidInputError("all sample weights are 0; at least one must be positive.")
+    return weights
