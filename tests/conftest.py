@@ -1,0 +1,55 @@
+"""What several tests share: the shipped ensemble, and larger real data where it lies beside the project."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("default")
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+REAL_ENSEMBLES = ("cifar10-resnet8-de", "cifar100-mixed-3")
+
+
+def load_logits(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Float64 logits (S, N, L) and labels of a real ensemble, or skip."""
+    path = SHARED / "data" / f"{name}.npz"
+    if not path.exists():
+        pytest.skip("the real ensembles are not beside the project")
+    with np.load(path, allow_pickle=False) as stored:
+        return stored["logits"].astype(np.float64), stored["labels"].astype(np.int64)
+
+
+def load_golden(name: str) -> dict[str, Any]:
+    """What other people's implementations gave on a real ensemble, or skip."""
+    path = SHARED / "golden" / f"{name}.json"
+    if not path.exists():
+        pytest.skip("the golden figures are not beside the project")
+    return json.loads(path.read_text())  # type: ignore[no-any-return]
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis."""
+    scores = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return scores / scores.sum(axis=-1, keepdims=True)
+
+
+@pytest.fixture(params=REAL_ENSEMBLES)
+def real_ensemble(request: pytest.FixtureRequest) -> tuple[str, np.ndarray, np.ndarray]:
+    """(name, probabilities (S, N, L) in float64, labels) of each real ensemble."""
+    logits, labels = load_logits(request.param)
+    return request.param, softmax(logits), labels
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator with a fixed seed."""
+    return np.random.default_rng(int(os.environ.get("VERIDICAL_TEST_SEED", "0")))
