@@ -13,7 +13,9 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 import numpy.typing as npt
 
+from veridical._parallel import run_blocks
 from veridical.errors import (
+    ConfidenceError,
     DtypeError,
     InvalidInputError,
     LabelError,
@@ -75,9 +77,7 @@ def as_numbers(values: Any, what: str) -> Array:
     except ValueError as error:
         raise ShapeError(f"{what} cannot be made into one array ({error}); give rows of equal length.") from None
     if array.dtype.kind not in "fiub":
-        raise DtypeError(
-            f"{what} has dtype {array.dtype}; give real numbers, for example array.astype(numpy.float32)."
-        )
+        raise DtypeError(f"{what} has dtype {array.dtype}; give real numbers, for example array.astype(numpy.float32).")
     return array
 
 
@@ -189,6 +189,42 @@ def check_distributions(probs: Any, what: str = "probs", kind: Kind = "probs") -
     if (off > 16 * np.finfo(result.dtype).eps).any():
         result = (result / sums[:, None]).astype(result.dtype)
     return result
+
+
+def check_confidences(values: Any, what: str = "confidence") -> npt.NDArray[np.float64]:
+    """Finite numbers from 0 to 1, one per sample, at least one of them."""
+    array = as_numbers(values, what)
+    if array.ndim != 1:
+        raise ShapeError(f"{what} has shape {array.shape}; give one number per sample, shape (samples,).")
+    if array.shape[0] == 0:
+        raise ShapeError(f"{what} is empty; at least one sample is needed.")
+    confidence = np.ascontiguousarray(array, dtype=np.float64)
+    step = 1 << 18  # NumPy's reductions release the GIL, so that long arrays are read by all cores
+    blocks = [confidence[start : start + step] for start in range(0, len(confidence), step)]
+    # Written so that NaN, which minimum and maximum pass on, fails.
+    if not all(run_blocks(lambda block: bool(block.min() >= 0 and block.max() <= 1), blocks)):
+        first = int(np.flatnonzero(~((confidence >= 0) & (confidence <= 1)))[0])
+        if not np.isfinite(confidence[first]):
+            raise NotFiniteError(
+                f"{what} of sample {first} is {confidence[first]}; replace it by a number from 0 to 1."
+            )
+        raise ConfidenceError(
+            f"{what} of sample {first} is {confidence[first]:g}; confidences are probabilities, from 0 to 1."
+        )
+    return confidence
+
+
+def check_outcomes(values: Any, what: str = "y_true") -> npt.NDArray[np.bool_]:
+    """Booleans, one per sample: was the prediction right?  Integers are refused, because they could be labels."""
+    array = np.asarray(values)
+    if array.dtype.kind != "b":
+        raise LabelError(
+            f"{what} has dtype {array.dtype} beside one confidence per sample; give booleans that say whether each "
+            "prediction was right (labels == predicted), or probabilities of shape (samples, classes)."
+        )
+    if array.ndim != 1:
+        raise ShapeError(f"{what} has shape {array.shape}; give one boolean per sample, shape (samples,).")
+    return array
 
 
 def check_same_length(**arrays: Array) -> int:
