@@ -30,6 +30,7 @@ from veridical.errors import (
 
 Array = npt.NDArray[Any]
 Kind = Literal["probs", "logits", "log_probs"]
+RandomState = int | np.random.Generator | None
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: How far from one a distribution's sum may be, by the precision its numbers were stored in.
@@ -58,6 +59,18 @@ def check_real(value: object, what: str, minimum: float, maximum: float = np.inf
         bounds = f"of at least {minimum:g}" if maximum == np.inf else f"from {minimum:g} to {maximum:g}"
         raise ParameterError(f"{what} is {value!r}; give a number {bounds}.")
     return float(value)  # type: ignore[arg-type]
+
+
+def check_random_state(random_state: RandomState) -> np.random.Generator:
+    """A generator: the one given, or a new one from a seed."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    seed = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0
+    if random_state is not None and not seed:
+        raise ParameterError(
+            f"random_state is {random_state!r}; give a whole number of at least 0, a numpy.random.Generator, or None."
+        )
+    return np.random.default_rng(random_state)
 
 
 def tolerance_of(dtype: np.dtype[Any]) -> float:
