@@ -235,8 +235,8 @@ def debiased_ece(
               - \frac{\mathrm{acc}(b)(1 - \mathrm{acc}(b))}{n_b - 1}\Big]\Big)_+^{1/2}
 
     The plain estimate contains the variance of each bin's accuracy and so stays above zero for a perfectly
-    calibrated model; here that variance is subtracted.  A negative sum gives 0, and so does a bin with one sample, which
-    cannot tell error from variance.
+    calibrated model; here that variance is subtracted.  A negative sum gives 0, and so does a bin with one sample,
+    which cannot tell error from variance.
 
     Parameters
     ----------

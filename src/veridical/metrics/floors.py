@@ -37,7 +37,9 @@ class NoiseFloor:
     def from_draws(cls, metric: str, draws: Floats, levels: Sequence[float]) -> NoiseFloor:
         """Mean and quantiles of the draws on which the metric is defined."""
         defined = defined_only(draws)
-        return cls(metric, float(defined.mean()), {level: float(np.quantile(defined, level)) for level in levels}, draws)
+        return cls(
+            metric, float(defined.mean()), {level: float(np.quantile(defined, level)) for level in levels}, draws
+        )
 
 
 def _unlabelled(confidence: Any, metric: Metric, sample_weight: Any, score: Any) -> Sample:

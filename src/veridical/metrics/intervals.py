@@ -133,7 +133,9 @@ def bootstrap(
     check_integer(n_resamples, "n_resamples", 1)
     sample = check_sample(y_true, probs, sample_weight, options.get("score"))
     value = evaluate(sample)
-    draws = resample([evaluate], [sample], n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)[:, 0]
+    draws = resample([evaluate], [sample], n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)[
+        :, 0
+    ]
     low, high = interval_of(value, draws, confidence_level, method)
     defined = defined_only(draws)
     return Bootstrap(

@@ -84,9 +84,8 @@ class ReflectingGrid:
         masses = np.zeros((2, self.n_cells + 1))
         spread_onto_grid(confidence, correct, weight, self.origin, 1 / self.step, masses)
         everyone, right = self.smooth(masses, spectrum)
-        everyone *= self.nodes
-        everyone -= right
-        return everyone
+        gaps: Floats = everyone * self.nodes - right
+        return gaps
 
 
 def default_bandwidth(confidence: Floats, correct: Booleans, weight: Floats | None = None) -> float:

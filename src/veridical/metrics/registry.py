@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from veridical.predictions.validation import check_choice
 
 if TYPE_CHECKING:
-    from veridical.metrics.sample import Sample
+    pass
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ class Metric:
         return f"{100 * value:.2f} %" if self.in_percent else f"{value:.4f}"
 
 
-def _error(name: str, title: str, module: str, meaning: str, *, in_paper: bool = False, vectors: bool = False) -> Metric:
+def _error(
+    name: str, title: str, module: str, meaning: str, *, in_paper: bool = False, vectors: bool = False
+) -> Metric:
     return Metric(
         name,
         title,

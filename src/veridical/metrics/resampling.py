@@ -12,12 +12,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from veridical._parallel import run_blocks
 from veridical.errors import ParameterError
 from veridical.metrics.registry import Metric
-from veridical.metrics.sample import Floats, Sample
+from veridical.metrics.sample import Booleans, Floats, Labels, Sample
 from veridical.predictions.validation import RandomState, check_random_state
 
 Evaluate = Callable[[Sample], float]
@@ -76,10 +75,21 @@ def resample(
     return run_draws(draw, n_resamples, random_state, n_threads)
 
 
-def _labels_drawn(cumulative: Floats, uniform: Floats) -> npt.NDArray[np.int64]:
-    """A class per row, with the probabilities whose cumulative sums are given."""
-    # The last sum is 1 up to rounding; scaling by it keeps every draw below it.
-    return (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(axis=1)
+def _outcome_source(sample: Sample) -> Callable[[Floats], tuple[Booleans, Labels | None]]:
+    """A function from uniform numbers, one per sample, to outcomes with the predicted probabilities."""
+    if sample.probs is None:
+        return lambda uniform: (uniform < sample.confidence, None)
+    predicted = sample.probs.argmax(axis=1)
+    cumulative = np.cumsum(sample.probs, axis=1, dtype=np.float64)
+    # The last sum is 1 only up to rounding; the scale makes it the end of the range all the same.
+    scale, last_class = cumulative[:, -1], sample.probs.shape[1] - 1
+
+    def outcomes(uniform: Floats) -> tuple[Booleans, Labels]:
+        below: Labels = np.sum(cumulative <= (uniform * scale)[:, None], axis=1)
+        labels = np.minimum(below, last_class)
+        return predicted == labels, labels
+
+    return outcomes
 
 
 def redraw_outcomes(
@@ -91,22 +101,11 @@ def redraw_outcomes(
     n_threads: int | None = None,
 ) -> Floats:
     """Metrics with outcomes drawn from the predictions themselves, shape (n_draws, metrics)."""
-    sample = sample.taken(sample.order(), in_order=True)
-    cumulative = None if sample.probs is None else np.cumsum(sample.probs, axis=1, dtype=np.float64)
-    predicted = None if sample.probs is None else sample.probs.argmax(axis=1)
+    ordered = sample.taken(sample.order(), in_order=True)
+    outcomes = _outcome_source(ordered)
 
     def draw(generator: np.random.Generator) -> list[float]:
-        uniform = generator.random(len(sample))
-        labels = None if cumulative is None else _labels_drawn(cumulative, uniform)
-        drawn = Sample(
-            sample.confidence,
-            uniform < sample.confidence if labels is None else predicted == labels,
-            probs=sample.probs,
-            labels=labels,
-            weight=sample.weight,
-            score=sample.score,
-            in_order=True,
-        )
+        drawn = ordered.with_outcomes(*outcomes(generator.random(len(ordered))))
         return [evaluate(drawn) for evaluate in evaluators]
 
     return run_draws(draw, n_draws, random_state, n_threads)

@@ -21,6 +21,7 @@ from veridical.predictions.validation import (
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
+Labels = npt.NDArray[np.int64]
 
 
 class Sample:
@@ -47,7 +48,7 @@ class Sample:
         correct: Booleans,
         *,
         probs: npt.NDArray[Any] | None = None,
-        labels: npt.NDArray[np.int64] | None = None,
+        labels: Labels | None = None,
         weight: Floats | None = None,
         score: Floats | None = None,
         in_order: bool = False,
@@ -79,7 +80,7 @@ class Sample:
             total = float(values[counted] @ self.weight[counted])
         return total / self.total_weight
 
-    def vectors(self, metric: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    def vectors(self, metric: str) -> tuple[npt.NDArray[Any], Labels]:
         """(probs, labels), or an error that names the metric that needs them."""
         if self.probs is None or self.labels is None:
             raise ShapeError(
@@ -107,6 +108,18 @@ class Sample:
         )
         other._per_sample = self._per_sample
         return other
+
+    def with_outcomes(self, correct: Booleans, labels: Labels | None) -> Sample:
+        """The same predictions and weights, had things turned out otherwise."""
+        return Sample(
+            self.confidence,
+            correct,
+            probs=self.probs,
+            labels=labels,
+            weight=self.weight,
+            score=self.score,
+            in_order=self.in_order,
+        )
 
     def order(self) -> npt.NDArray[np.intp]:
         """The indices that sort the samples by confidence."""

@@ -39,8 +39,11 @@ class SummaryRow:
     def cells(self) -> list[str]:
         """The row as text: title, value, floor, interval."""
         metric = METRICS[self.metric]
-        floor = "" if self.floor is None else f"{metric.text(self.floor)} (95 %: {metric.text(self.floor_high or 0.0)})"
-        interval = "" if self.low is None or self.high is None else f"{metric.text(self.low)} to {metric.text(self.high)}"
+        floor = interval = ""
+        if self.floor is not None and self.floor_high is not None:
+            floor = f"{metric.text(self.floor)} (95 %: {metric.text(self.floor_high)})"
+        if self.low is not None and self.high is not None:
+            interval = f"{metric.text(self.low)} to {metric.text(self.high)}"
         return [metric.title, metric.text(self.value), floor, interval]
 
 
@@ -76,7 +79,9 @@ class Summary:
     def __str__(self) -> str:
         table = self._table()
         widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
+        ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -92,13 +97,16 @@ def _floors(metrics: list[Metric], sample: Sample, n_draws: int, random_state: R
     draws = redraw_outcomes(
         [metric.of_sample for metric in errors], only_confidence, n_draws=n_draws, random_state=random_state
     )
-    return {
-        metric.name: NoiseFloor.from_draws(metric.name, draws[:, j], (0.95,)) for j, metric in enumerate(errors)
-    }
+    return {metric.name: NoiseFloor.from_draws(metric.name, draws[:, j], (0.95,)) for j, metric in enumerate(errors)}
 
 
 def _intervals(
-    metrics: list[Metric], values: dict[str, float], sample: Sample, n_resamples: int, level: float, random_state: RandomState
+    metrics: list[Metric],
+    values: dict[str, float],
+    sample: Sample,
+    n_resamples: int,
+    level: float,
+    random_state: RandomState,
 ) -> dict[str, tuple[float, float]]:
     draws = resample(
         [metric.of_sample for metric in metrics], [sample], n_resamples=n_resamples, random_state=random_state
@@ -161,6 +169,6 @@ def summary(
     for name, value in values.items():
         low, high = interval.get(name, (None, None))
         found = floor.get(name)
-        ground = (None, None) if found is None else (found.mean, found.quantiles[0.95])
-        rows.append(SummaryRow(name, value, *ground, low, high))
+        mean, quantile = (None, None) if found is None else (found.mean, found.quantiles[0.95])
+        rows.append(SummaryRow(name, value, mean, quantile, low, high))
     return Summary(tuple(rows), len(sample))
