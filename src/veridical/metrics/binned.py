@@ -17,7 +17,7 @@ Binning = Literal["mass", "width"]
 Norm = Literal[1, 2, "max"]
 BINNINGS = ("mass", "width")
 
-_BLOCK = 1 << 18
+_BLOCK = 1 << 19
 
 
 def bin_edges(confidence: Floats, n_bins: int = 15, binning: str = "mass", weight: Floats | None = None) -> Floats:
@@ -49,7 +49,8 @@ def bin_edges(confidence: Floats, n_bins: int = 15, binning: str = "mass", weigh
     if check_choice(binning, BINNINGS, "binning") == "width":
         return np.linspace(0.0, 1.0, n_bins + 1)
     if weight is None:
-        inner = np.sort(confidence)[_cuts(len(confidence), n_bins)]
+        cuts = _cuts(len(confidence), n_bins)
+        inner = np.partition(confidence, cuts)[cuts] if len(cuts) else confidence[:0]
     else:
         order = np.argsort(confidence, kind="stable")
         inner = confidence[order][_weighted_cuts(weight[order], n_bins)]

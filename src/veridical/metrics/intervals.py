@@ -12,8 +12,8 @@ from veridical.metrics.resampling import defined_only, evaluator, resample
 from veridical.metrics.sample import Floats, check_sample
 from veridical.predictions.validation import RandomState, check_choice, check_integer, check_real
 
-Interval = Literal["percentile", "basic"]
-INTERVALS = ("percentile", "basic")
+Interval = Literal["basic", "percentile"]
+INTERVALS = ("basic", "percentile")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +74,17 @@ class Comparison:
     draws: Floats = field(repr=False)
 
 
-def interval_of(value: float, draws: Floats, confidence_level: float, method: str) -> tuple[float, float]:
-    """The interval's ends; draws on which the metric is undefined (NaN) are left out."""
+def interval_of(
+    value: float, draws: Floats, confidence_level: float, method: str, least: float = 0.0
+) -> tuple[float, float]:
+    """The interval's ends, not below ``least``; draws on which the metric is undefined (NaN) are left out."""
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
     check_choice(method, INTERVALS, "method")
     tail = (1 - level) / 2
     low, high = (float(end) for end in np.quantile(defined_only(draws), (tail, 1 - tail)))
-    return (low, high) if method == "percentile" else (2 * value - high, 2 * value - low)
+    if method == "basic":
+        low, high = 2 * value - high, 2 * value - low
+    return max(low, least), max(high, least)
 
 
 def bootstrap(
@@ -90,7 +94,7 @@ def bootstrap(
     *,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
-    method: Interval = "percentile",
+    method: Interval = "basic",
     random_state: RandomState = 0,
     sample_weight: Any = None,
     n_threads: int | None = None,
@@ -106,9 +110,10 @@ def bootstrap(
         As in :func:`veridical.metrics.ece`.
     n_resamples : int
     confidence_level : float
-    method : {"percentile", "basic"}
-        Quantiles of the resampled values; or those mirrored at the value itself, which takes out the upward bias that
-        calibration errors have under resampling.
+    method : {"basic", "percentile"}
+        Quantiles of the resampled values, mirrored at the value itself; or as they are.  Calibration errors are larger
+        on resamples than on the sample, as they are larger on the sample than in truth; mirroring takes that out,
+        and the plain quantiles often miss the true error altogether.
     random_state : int, numpy.random.Generator or None
     n_threads : int, optional
     **options
@@ -158,7 +163,7 @@ def compare(
     *,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
-    method: Interval = "percentile",
+    method: Interval = "basic",
     random_state: RandomState = 0,
     sample_weight: Any = None,
     n_threads: int | None = None,
@@ -195,7 +200,7 @@ def compare(
     value_a, value_b = (evaluate(sample) for sample in samples)
     draws = resample([evaluate], samples, n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)
     differences = draws[:, 0] - draws[:, 1]
-    low, high = interval_of(value_a - value_b, differences, confidence_level, method)
+    low, high = interval_of(value_a - value_b, differences, confidence_level, method, least=-np.inf)
     better = np.sign(differences) * (-1 if found.lower_is_better else 1)
     return Comparison(
         metric=metric,

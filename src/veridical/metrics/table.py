@@ -112,8 +112,7 @@ def _intervals(
         [metric.of_sample for metric in metrics], [sample], n_resamples=n_resamples, random_state=random_state
     )
     return {
-        metric.name: interval_of(values[metric.name], draws[:, j], level, "percentile")
-        for j, metric in enumerate(metrics)
+        metric.name: interval_of(values[metric.name], draws[:, j], level, "basic") for j, metric in enumerate(metrics)
     }
 
 
@@ -138,7 +137,7 @@ def summary(
     floors : bool
         Put beside each calibration error what it would be under perfect calibration.
     intervals : bool
-        Put beside each metric a bootstrap interval (percentiles); all metrics share the same resamples.
+        Put beside each metric a bootstrap interval; all metrics share the same resamples.
     n_draws, n_resamples : int
     confidence_level : float
     random_state : int, numpy.random.Generator or None
