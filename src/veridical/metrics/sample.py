@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import ParameterError, ShapeError
+from veridical.errors import NotFiniteError, ShapeError
 from veridical.predictions.validation import (
     as_numbers,
     check_confidences,
@@ -179,5 +179,5 @@ def check_score(score: Any, n_samples: int) -> Floats:
         raise ShapeError(f"score has shape {values.shape}; give one number per sample, shape ({n_samples},).")
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
-        raise ParameterError(f"score of sample {wrong[0]} is {values[wrong[0]]}; replace it by a finite number.")
+        raise NotFiniteError(f"score of sample {wrong[0]} is {values[wrong[0]]}; replace it by a finite number.")
     return values
