@@ -79,7 +79,9 @@ def test_bad_weights(name, weight, said):
         metrics.METRICS[name].function(LABELS, PROBS, sample_weight=weight)
 
 
-@pytest.mark.parametrize("metric", [metrics.ece, metrics.classwise_ece, metrics.debiased_ece, metrics.reliability_curve])
+@pytest.mark.parametrize(
+    "metric", [metrics.ece, metrics.classwise_ece, metrics.debiased_ece, metrics.reliability_curve]
+)
 @pytest.mark.parametrize("n_bins", [0, -3, 2.5, "15", True])
 def test_bad_number_of_bins(metric, n_bins):
     with pytest.raises(errors.ParameterError, match="n_bins"):

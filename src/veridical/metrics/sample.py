@@ -40,6 +40,8 @@ class Sample:
         Larger where the prediction is more doubtful.
     in_order : bool
         Whether samples are sorted by confidence.
+    origin : (N,) integers, or None for 0..N-1
+        Where each sample stood when it was given.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Sample:
         weight: Floats | None = None,
         score: Floats | None = None,
         in_order: bool = False,
+        origin: npt.NDArray[np.intp] | None = None,
     ) -> None:
         self.confidence = confidence
         self.correct = correct
@@ -60,6 +63,7 @@ class Sample:
         self.weight = weight
         self.score = score
         self.in_order = in_order
+        self.origin = origin
         self._per_sample: dict[str, Floats] = {}
 
     def __len__(self) -> int:
@@ -106,6 +110,7 @@ class Sample:
             weight=weight,
             score=self.score,
             in_order=self.in_order,
+            origin=self.origin,
         )
         other._per_sample = self._per_sample
         return other
@@ -120,6 +125,7 @@ class Sample:
             weight=self.weight,
             score=self.score,
             in_order=self.in_order,
+            origin=self.origin,
         )
 
     def order(self) -> npt.NDArray[np.intp]:
@@ -136,6 +142,7 @@ class Sample:
             weight=None if self.weight is None else self.weight[order],
             score=None if self.score is None else self.score[order],
             in_order=in_order,
+            origin=order if self.origin is None else self.origin[order],
         )
 
     def by_confidence(self) -> tuple[Floats, Booleans, Floats | None]:
