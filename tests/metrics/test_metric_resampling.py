@@ -257,7 +257,7 @@ class TestUncertainty:
     def test_unanimous(self):
         found = metrics.predictive_uncertainty(np.tile([[0.2, 0.8]], (3, 5, 1)))
         np.testing.assert_allclose(found.mutual_information, 0.0, atol=1e-15)
-        np.testing.assert_array_equal(found.hv, 0.0)
+        np.testing.assert_allclose(found.hv, 0.0, atol=1e-15)
 
     @pytest.mark.parametrize("kind", ["logits", "log_probs"])
     def test_kinds_and_axes(self, rng, kind):

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from veridical._parallel import run_blocks
 from veridical.errors import NotFiniteError, ShapeError
 from veridical.predictions.validation import (
+    all_probabilities,
     as_numbers,
     check_confidences,
     check_distributions,
@@ -22,6 +24,8 @@ from veridical.predictions.validation import (
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 Labels = npt.NDArray[np.int64]
+
+_BLOCK = 1 << 19
 
 
 class Sample:
@@ -154,11 +158,20 @@ class Sample:
         return self.confidence[order], self.correct[order], weight
 
 
+def _all_probabilities(values: Floats) -> bool:
+    """As at the door, but long arrays are read once, by all cores."""
+    if len(values) <= _BLOCK:
+        return all_probabilities(values)
+    from veridical._kernels.binning import all_probabilities as block_is_fine
+
+    return all(run_blocks(block_is_fine, [values[start : start + _BLOCK] for start in range(0, len(values), _BLOCK)]))
+
+
 def check_sample(y_true: Any, probs: Any, sample_weight: Any = None, score: Any = None) -> Sample:
     """The door of all metrics: labels with (N, L) probabilities, or booleans with (N,) confidences."""
     scores = as_numbers(probs, "probs")
     if scores.ndim == 1:
-        confidence = check_confidences(scores)
+        confidence = check_confidences(scores, are_fine=_all_probabilities)
         correct = check_outcomes(y_true)
         check_same_length(y_true=correct, confidence=confidence)
         sample = Sample(confidence, correct)
