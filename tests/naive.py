@@ -5,10 +5,13 @@ Slow and obvious on purpose: every kernel is compared with its twin.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
+
+DEFAULT_TOL = math.exp(-8)
 
 # --- truth discovery -------------------------------------------------------------------------------------------------
 
@@ -79,7 +82,7 @@ def _normalised_reliability(distances):
     return [w / sum(weights) for w in weights]
 
 
-def discover_sample(sources, keep_label=True, tol=math.exp(-8), max_iter=20, margin=1e-6):
+def discover_sample(sources, keep_label=True, tol=DEFAULT_TOL, max_iter=20, margin=1e-6):
     """Truth discovery for one sample: ``sources`` is a list of S distributions over L classes."""
     given = [[float(value) for value in source] for source in sources]
     label = mean_label(given)
@@ -93,7 +96,9 @@ def discover_sample(sources, keep_label=True, tol=math.exp(-8), max_iter=20, mar
         if 0.0 in distances:
             break
         weights = [math.log(sum(distances)) - math.log(d) for d in distances]
-        new = [sum(w * value for w, value in zip(weights, column, strict=True)) for column in zip(*sources, strict=True)]
+        new = [
+            sum(w * value for w, value in zip(weights, column, strict=True)) for column in zip(*sources, strict=True)
+        ]
         new = [value / sum(weights) for value in new]
         if keep_label:
             new = project(new, label)
@@ -114,7 +119,7 @@ def discover_sample(sources, keep_label=True, tol=math.exp(-8), max_iter=20, mar
     )
 
 
-def discover_by_numpy(probs, keep_label=True, tol=math.exp(-8), max_iter=20):
+def discover_by_numpy(probs, keep_label=True, tol=DEFAULT_TOL, max_iter=20):
     """The loop over samples that a researcher would write, with vector operations inside: the peer for speed."""
     truths, variances = [], []
     for n in range(probs.shape[1]):
@@ -257,7 +262,7 @@ def spread_onto_grid(confidence, correct, weight, origin, per_step, n_nodes):
 def absolute_integral(values, n_steps=2000):
     """Midpoint rule for the integral of |f|, f linear between the values."""
     total = 0.0
-    for p, q in zip(values[:-1], values[1:], strict=True):
+    for p, q in itertools.pairwise(values):
         for k in range(n_steps):
             share = (k + 0.5) / n_steps
             total += abs(p + share * (q - p)) / n_steps

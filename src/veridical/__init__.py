@@ -12,6 +12,7 @@ from veridical._version import __version__
 
 if TYPE_CHECKING:
     from veridical import errors, metrics
+    from veridical.data import load_demo
     from veridical.predictions import Predictions
     from veridical.truth import Truth, discover
 
@@ -19,10 +20,11 @@ _HOME = {
     "Predictions": "veridical.predictions",
     "Truth": "veridical.truth",
     "discover": "veridical.truth",
+    "load_demo": "veridical.data",
 }
 _MODULES = ("errors", "metrics")
 
-__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "metrics"]
+__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "load_demo", "metrics"]
 
 
 def __getattr__(name: str) -> Any:
