@@ -147,8 +147,17 @@ def test_bad_values_in_long_arrays():
     """Long arrays are checked by another, compiled path."""
     confidence = np.full((1 << 19) + 10, 0.5)
     confidence[-1] = 1.5
-    with pytest.raises(errors.ConfidenceError, match=f"sample {len(confidence) - 1} is 1.5"):
-        metrics.ece(np.ones(len(confidence), dtype=bool), confidence)
+    for binning in ("mass", "width"):
+        with pytest.raises(errors.ConfidenceError, match=f"sample {len(confidence) - 1} is 1.5"):
+            metrics.ece(np.ones(len(confidence), dtype=bool), confidence, binning=binning)
+
+
+@pytest.mark.parametrize("case", BAD_CONFIDENCES)
+def test_bad_confidences_in_equally_wide_bins(case):
+    """There the kernel checks the numbers while it adds them up."""
+    given, error, said = BAD_CONFIDENCES[case]
+    with pytest.raises(error, match=said):
+        metrics.ece(*given, binning="width")
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed():

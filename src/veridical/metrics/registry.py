@@ -67,10 +67,6 @@ class Metric:
     def _load(self) -> object:
         return importlib.import_module(f"veridical.metrics.{self.module}")
 
-    def better(self, a: float, b: float) -> bool:
-        """Whether ``a`` is a better value than ``b``."""
-        return a < b if self.lower_is_better else a > b
-
     def text(self, value: float) -> str:
         """``value`` as tables show it."""
         return f"{100 * value:.2f} %" if self.in_percent else f"{value:.4f}"

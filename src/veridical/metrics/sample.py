@@ -167,11 +167,16 @@ def _all_probabilities(values: Floats) -> bool:
     return all(run_blocks(block_is_fine, [values[start : start + _BLOCK] for start in range(0, len(values), _BLOCK)]))
 
 
-def check_sample(y_true: Any, probs: Any, sample_weight: Any = None, score: Any = None) -> Sample:
-    """The door of all metrics: labels with (N, L) probabilities, or booleans with (N,) confidences."""
+def check_sample(
+    y_true: Any, probs: Any, sample_weight: Any = None, score: Any = None, *, look_later: bool = False
+) -> Sample:
+    """The door of all metrics: labels with (N, L) probabilities, or booleans with (N,) confidences.
+
+    With ``look_later`` the numbers among (N,) confidences are left to a kernel that passes over them anyway.
+    """
     scores = as_numbers(probs, "probs")
     if scores.ndim == 1:
-        confidence = check_confidences(scores, are_fine=_all_probabilities)
+        confidence = check_confidences(scores, are_fine=(lambda _: True) if look_later else _all_probabilities)
         correct = check_outcomes(y_true)
         check_same_length(y_true=correct, confidence=confidence)
         sample = Sample(confidence, correct)
