@@ -9,12 +9,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from veridical.predictions.validation import check_choice
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
