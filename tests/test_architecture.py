@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "_kernels": set(),
     "predictions": {"errors", "_extras"},
     "truth": {"_kernels", "_parallel", "errors", "predictions"},
+    "metrics": {"_kernels", "_parallel", "errors", "predictions", "truth"},
     "cli": {"_version", "errors", "_extras", "predictions", "truth", "data"},
     "data": {"predictions"},
 }
