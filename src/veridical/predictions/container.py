@@ -133,7 +133,9 @@ class Predictions:
             known = {name: s for s, name in enumerate(self.source_names or ())}
             unknown = [name for name in chosen if name not in known]
             if unknown:
-                raise ParameterError(f"no source is called {unknown[0]!r}; the sources are: {', '.join(known) or 'unnamed'}.")
+                raise ParameterError(
+                    f"no source is called {unknown[0]!r}; the sources are: {', '.join(known) or 'unnamed'}."
+                )
             return np.asarray([known[name] for name in chosen], dtype=np.intp)
         return chosen
 
