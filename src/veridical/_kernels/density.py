@@ -26,18 +26,17 @@ def spread_onto_grid(confidence, correct, weight, origin, per_step, masses):
 
 
 @kernel
-def gap_integral(masses, origin, step, slopes):
-    """The integral of |f| for f linear between its values f_j = x_j P_j - A_j, and its derivative by each f_j.
+def absolute_integral(values, slopes):
+    """The integral of |f| for f linear between its ``values`` at unit distance, and its derivative by each of them.
 
-    P and A are the rows of ``masses``.  A cell of unit length with ends p and q contributes (|p| + |q|) / 2 where
-    they agree in sign, and (p^2 + q^2) / (2 (|p| + |q|)) where f crosses zero in it; this has a continuous
-    derivative, which goes into ``slopes``.
+    A cell with ends p and q contributes (|p| + |q|) / 2 where they agree in sign, and
+    (p^2 + q^2) / (2 (|p| + |q|)) where f crosses zero in it; this has a continuous derivative, which goes
+    into ``slopes``.
     """
     total = 0.0
     slopes[:] = 0.0
-    p = origin * masses[0, 0] - masses[1, 0]
-    for j in range(1, masses.shape[1]):
-        q = (origin + j * step) * masses[0, j] - masses[1, j]
+    for j in range(1, values.shape[0]):
+        p, q = values[j - 1], values[j]
         if p * q >= 0.0:
             total += 0.5 * (abs(p) + abs(q))
             slopes[j - 1] += 0.5 if p > 0.0 else (-0.5 if p < 0.0 else 0.0)
@@ -48,7 +47,6 @@ def gap_integral(masses, origin, step, slopes):
             total += area
             slopes[j - 1] += (p - (area if p > 0.0 else -area)) / size
             slopes[j] += (q - (area if q > 0.0 else -area)) / size
-        p = q
     return total
 
 

@@ -146,23 +146,45 @@ def _weighted_mean(block, by_class, weight, out):
 
 
 @kernel
+def _weight_anew(distance, total, s):
+    """``ln(V / d_s)``, precisely.
+
+    Where a source is further away than all others together, V and d_s are nearly equal and the difference of their
+    logarithms is mostly rounding; the sum of the other distances says how nearly.
+    """
+    if distance[s] <= total * distance.dtype.type(0.5):
+        return np.log(total) - np.log(distance[s])
+    rest = distance.dtype.type(0)
+    for other in range(distance.shape[0]):
+        rest += distance[other] if other != s else distance.dtype.type(0)
+    return np.log1p(rest / distance[s])
+
+
+@kernel
 def _reliabilities(distance, total, present, weight):
-    """``weight[s] = ln(V / d_s)``, as a difference of logarithms (the quotient can overflow), never below 0.
+    """``weight[s] = ln(V / d_s)``, as a difference of logarithms: the quotient can overflow.
 
     A source at distance 0 would weigh infinitely much: such sources share all the weight.  Returns how many
     present sources are at distance 0.
     """
     zero = weight.dtype.type(0)
+    half = total * weight.dtype.type(0.5)
     log_total = np.log(total) if total > zero else zero
     log_into(distance, weight)
-    at_zero = zero
+    at_zero = beyond_half = zero
     for s in range(present.shape[0]):
         w = (log_total - weight[s]) * present[s]
         weight[s] = w if w > zero else zero
         at_zero += present[s] if distance[s] == zero else zero
+        excess = distance[s] - half
+        beyond_half += excess if excess > zero else zero
     if at_zero > zero:
         for s in range(present.shape[0]):
             weight[s] = present[s] if distance[s] == zero else zero
+    elif beyond_half > zero:
+        for s in range(present.shape[0]):
+            if distance[s] > half:
+                weight[s] = _weight_anew(distance, total, s)
     return at_zero
 
 
@@ -176,8 +198,8 @@ def _settle(scores, by_class, z, present, distance, weight):
         # Where some d_s are 0 the weights went to them, so the logarithm is taken anew; 0 ln(.) = 0.
         w = weight[s]
         if n_zero > 0 and distance[s] > zero:
-            w = np.log(total) - np.log(distance[s])
-        hv += distance[s] * (w if w > zero else zero)
+            w = _weight_anew(distance, total, s)
+        hv += distance[s] * w
     return hv, n_zero
 
 

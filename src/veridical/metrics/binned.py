@@ -17,7 +17,7 @@ Binning = Literal["mass", "width"]
 Norm = Literal[1, 2, "max"]
 BINNINGS = ("mass", "width")
 
-_BLOCK = 1 << 18
+_BLOCK = 1 << 19
 
 
 def bin_edges(confidence: Floats, n_bins: int = 15, binning: str = "mass", weight: Floats | None = None) -> Floats:
@@ -49,7 +49,8 @@ def bin_edges(confidence: Floats, n_bins: int = 15, binning: str = "mass", weigh
     if check_choice(binning, BINNINGS, "binning") == "width":
         return np.linspace(0.0, 1.0, n_bins + 1)
     if weight is None:
-        inner = np.sort(confidence)[_cuts(len(confidence), n_bins)]
+        cuts = _cuts(len(confidence), n_bins)
+        inner = np.partition(confidence, cuts)[cuts] if len(cuts) else confidence[:0]
     else:
         order = np.argsort(confidence, kind="stable")
         inner = confidence[order][_weighted_cuts(weight[order], n_bins)]
@@ -220,9 +221,10 @@ def debiased_ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass") 
     weight, confidence, correct = sums[:, sums[0] > 0]
     accuracy = correct / weight
     squared_gap = (confidence / weight - accuracy) ** 2
-    # The variance of a bin's accuracy, which the squared gap contains; one sample says nothing about it.
-    variance = np.where(weight > 1, accuracy * (1 - accuracy) / np.maximum(weight - 1, 1e-300), 0.0)
-    return float(np.sqrt(max((squared_gap - variance) @ weight / weight.sum(), 0.0)))
+    # The squared gap contains the variance of the bin's accuracy; one sample cannot tell the two apart.
+    several = weight > 1
+    variance = accuracy[several] * (1 - accuracy[several]) / (weight[several] - 1)
+    return float(np.sqrt(max((squared_gap[several] - variance) @ weight[several] / weight.sum(), 0.0)))
 
 
 def debiased_ece(
@@ -234,7 +236,8 @@ def debiased_ece(
               - \frac{\mathrm{acc}(b)(1 - \mathrm{acc}(b))}{n_b - 1}\Big]\Big)_+^{1/2}
 
     The plain estimate contains the variance of each bin's accuracy and so stays above zero for a perfectly
-    calibrated model; here that variance is subtracted.  A negative sum gives 0; a bin with one sample is left as it is.
+    calibrated model; here that variance is subtracted.  A negative sum gives 0, and so does a bin with one sample,
+    which cannot tell error from variance.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from veridical._kernels.binning import bin_sums, histogram_gradient
-from veridical._kernels.density import gap_integral, gather_slopes
+from veridical._kernels.density import absolute_integral, gather_slopes
 from veridical.metrics.kde import ReflectingGrid, resolve_bandwidth
 from veridical.metrics.sample import Booleans, Floats
 
@@ -87,9 +87,8 @@ def kde_loss(
     total = float(len(confidence)) if weight is None else float(weight.sum())
     grid = ReflectingGrid.around(confidence, width)
     spectrum = grid.kernel_spectrum()
-    smoothed = grid.smooth(grid.masses(confidence, correct, weight), spectrum)
     slopes = np.empty(grid.n_cells + 1)
-    value = gap_integral(smoothed, grid.origin, grid.step, slopes)
+    value = absolute_integral(grid.gaps(confidence, correct, weight, spectrum), slopes)
     potentials = grid.smooth(np.stack((slopes * grid.nodes, slopes)), spectrum)
     potentials /= total
     gradient = np.empty(len(confidence))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.fft
 
-from veridical._kernels.density import gap_integral, spread_onto_grid
+from veridical._kernels.density import absolute_integral, spread_onto_grid
 from veridical.metrics.sample import Booleans, Floats, Sample, check_sample
 from veridical.predictions.validation import check_real
 
@@ -79,11 +79,13 @@ class ReflectingGrid:
         smoothed: Floats = scipy.fft.idct(product, type=1, axis=-1, overwrite_x=True)
         return smoothed
 
-    def masses(self, confidence: Floats, correct: Booleans, weight: Floats | None) -> Floats:
-        """All samples, and the correct ones, spread onto the nodes; shape (2, n_cells + 1)."""
-        result = np.zeros((2, self.n_cells + 1))
-        spread_onto_grid(confidence, correct, weight, self.origin, 1 / self.step, result)
-        return result
+    def gaps(self, confidence: Floats, correct: Booleans, weight: Floats | None, spectrum: Floats) -> Floats:
+        """x P(x) - A(x) at the nodes, as mass per cell: their sum (half of it at the ends) is the integral times N."""
+        masses = np.zeros((2, self.n_cells + 1))
+        spread_onto_grid(confidence, correct, weight, self.origin, 1 / self.step, masses)
+        everyone, right = self.smooth(masses, spectrum)
+        gaps: Floats = everyone * self.nodes - right
+        return gaps
 
 
 def default_bandwidth(confidence: Floats, correct: Booleans, weight: Floats | None = None) -> float:
@@ -120,9 +122,8 @@ def ece_kde_of(sample: Sample, *, bandwidth: float | None = None) -> float:
     if width == 0.0:
         return abs(sample.mean(confidence) - sample.mean(correct))
     grid = ReflectingGrid.around(confidence, width)
-    smoothed = grid.smooth(grid.masses(confidence, correct, weight), grid.kernel_spectrum())
-    total: float = gap_integral(smoothed, grid.origin, grid.step, np.empty(grid.n_cells + 1))
-    return min(total / sample.total_weight, 1.0)
+    gaps = grid.gaps(confidence, correct, weight, grid.kernel_spectrum())
+    return min(float(absolute_integral(gaps, np.empty(len(gaps)))) / sample.total_weight, 1.0)
 
 
 def ece_kde(y_true: Any, probs: Any, *, bandwidth: float | None = None, sample_weight: Any = None) -> float:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.optimize
 
 from veridical.metrics.sample import Floats, Sample, check_sample
+from veridical.predictions.validation import RandomState, check_random_state
 
 
 def accuracy_of(sample: Sample) -> float:
@@ -114,3 +116,92 @@ def brier(y_true: Any, probs: Any, *, sample_weight: Any = None) -> float:
     0.5
     """
     return brier_of(check_sample(y_true, probs, sample_weight))
+
+
+#: Bounds of the inverse temperature: beyond them a fit only says that it wants all or nothing.
+_COLDEST, _HOTTEST = 1e2, 1e-2
+#: Stands for ln 0: its exponential is 0 at every temperature in the bounds.
+_LOG_OF_ZERO = -1e5
+
+
+def _log_normalisers(logits: Floats, inverse: float) -> tuple[Floats, Floats]:
+    """ln sum exp(inverse * logits) per row, and its derivative by ``inverse``."""
+    scaled = logits * inverse
+    highest = scaled.max(axis=1)
+    scaled -= highest[:, None]
+    np.exp(scaled, out=scaled)
+    sums = scaled.sum(axis=1)
+    return highest + np.log(sums), np.einsum("il,il->i", scaled, logits) / sums
+
+
+def _fit_inverse_temperature(logits: Floats, chosen: Floats, weight: Floats) -> float:
+    """The inverse temperature of least negative log-likelihood, which is convex in it."""
+
+    def slope(inverse: float) -> float:
+        return float((_log_normalisers(logits, inverse)[1] - chosen) @ weight)
+
+    if not weight.any():
+        return 1.0
+    if slope(_HOTTEST) >= 0:
+        return _HOTTEST
+    if slope(_COLDEST) <= 0:
+        return _COLDEST
+    return float(scipy.optimize.brentq(slope, _HOTTEST, _COLDEST, xtol=1e-10))
+
+
+def calibrated_nll_of(sample: Sample, *, random_state: RandomState = 0) -> float:
+    """:func:`calibrated_nll` of a checked sample."""
+    probs, labels = sample.vectors("calibrated_nll")
+    n_samples = len(sample)
+    uncalibrated = nll_of(sample)
+    if n_samples == 1 or not np.isfinite(uncalibrated):
+        return uncalibrated
+    logits = np.full(probs.shape, _LOG_OF_ZERO)
+    np.log(probs, out=logits, where=probs > 0)
+    chosen = logits[np.arange(n_samples), labels]
+    weight = np.ones(n_samples) if sample.weight is None else sample.weight
+    order = check_random_state(random_state).permutation(n_samples)
+    halves = order[: n_samples // 2], order[n_samples // 2 :]
+    total = 0.0
+    for fitted, scored in (halves, halves[::-1]):
+        inverse = _fit_inverse_temperature(logits[fitted], chosen[fitted], weight[fitted])
+        losses = _log_normalisers(logits[scored], inverse)[0] - inverse * chosen[scored]
+        total += float(losses @ weight[scored])
+    return total / sample.total_weight
+
+
+def calibrated_nll(y_true: Any, probs: Any, *, random_state: RandomState = 0, sample_weight: Any = None) -> float:
+    """Negative log-likelihood after temperature scaling that never saw the sample it is scored on.
+
+    The samples are split at random into two halves.  A temperature is fitted on each by negative log-likelihood and
+    scored on the other; the result is the mean over all samples.  Models that differ only in how confident they are
+    become comparable.
+
+    Parameters
+    ----------
+    y_true : (N,) integers
+    probs : (N, L) array
+    random_state : int, numpy.random.Generator or None
+        Decides the halves.
+    sample_weight : (N,) array, optional
+        Weights of the losses, in fitting and in scoring.  A sample is in one half, whatever its weight.
+
+    Returns
+    -------
+    float
+        From 0 to infinity.  Infinite, like :func:`nll`, where a label has probability zero: no temperature
+        helps.  One sample alone has nothing to be fitted on and keeps its own.  Temperatures stay from 0.01 to 100.
+
+    References
+    ----------
+    Ashukha et al., "Pitfalls of in-domain uncertainty estimation and ensembling in deep learning", ICLR 2020.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> over_confident = [[0.99, 0.01], [0.01, 0.99], [0.99, 0.01], [0.01, 0.99]] * 25
+    >>> labels = [0, 1, 1, 1] * 25
+    >>> metrics.calibrated_nll(labels, over_confident) < metrics.nll(labels, over_confident)
+    True
+    """
+    return calibrated_nll_of(check_sample(y_true, probs, sample_weight), random_state=random_state)

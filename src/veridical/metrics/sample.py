@@ -21,6 +21,7 @@ from veridical.predictions.validation import (
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
+Labels = npt.NDArray[np.int64]
 
 
 class Sample:
@@ -35,6 +36,8 @@ class Sample:
     probs, labels : (N, L) and (N,), or None
         None where only confidences were given.
     weight : (N,) float64, or None for all ones
+    score : (N,) float64, or None for minus the confidence
+        Larger where the prediction is more doubtful.
     in_order : bool
         Whether samples are sorted by confidence.
     """
@@ -45,8 +48,9 @@ class Sample:
         correct: Booleans,
         *,
         probs: npt.NDArray[Any] | None = None,
-        labels: npt.NDArray[np.int64] | None = None,
+        labels: Labels | None = None,
         weight: Floats | None = None,
+        score: Floats | None = None,
         in_order: bool = False,
     ) -> None:
         self.confidence = confidence
@@ -54,6 +58,7 @@ class Sample:
         self.probs = probs
         self.labels = labels
         self.weight = weight
+        self.score = score
         self.in_order = in_order
         self._per_sample: dict[str, Floats] = {}
 
@@ -69,10 +74,13 @@ class Sample:
         """The (weighted) mean of one value per sample."""
         if self.weight is None:
             return float(values.mean(dtype=np.float64))
-        counted = self.weight > 0  # an infinite loss of a sample that does not count is no loss
-        return float(values[counted] @ self.weight[counted] / self.total_weight)
+        total = float(values @ self.weight)
+        if np.isnan(total):  # an infinite loss of a sample that does not count is no loss
+            counted = self.weight > 0
+            total = float(values[counted] @ self.weight[counted])
+        return total / self.total_weight
 
-    def vectors(self, metric: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    def vectors(self, metric: str) -> tuple[npt.NDArray[Any], Labels]:
         """(probs, labels), or an error that names the metric that needs them."""
         if self.probs is None or self.labels is None:
             raise ShapeError(
@@ -95,10 +103,23 @@ class Sample:
             probs=self.probs,
             labels=self.labels,
             weight=weight,
+            score=self.score,
             in_order=self.in_order,
         )
         other._per_sample = self._per_sample
         return other
+
+    def with_outcomes(self, correct: Booleans, labels: Labels | None) -> Sample:
+        """The same predictions and weights, had things turned out otherwise."""
+        return Sample(
+            self.confidence,
+            correct,
+            probs=self.probs,
+            labels=labels,
+            weight=self.weight,
+            score=self.score,
+            in_order=self.in_order,
+        )
 
     def order(self) -> npt.NDArray[np.intp]:
         """The indices that sort the samples by confidence."""
@@ -112,6 +133,7 @@ class Sample:
             probs=None if self.probs is None else self.probs[order],
             labels=None if self.labels is None else self.labels[order],
             weight=None if self.weight is None else self.weight[order],
+            score=None if self.score is None else self.score[order],
             in_order=in_order,
         )
 
@@ -124,7 +146,7 @@ class Sample:
         return self.confidence[order], self.correct[order], weight
 
 
-def check_sample(y_true: Any, probs: Any, sample_weight: Any = None) -> Sample:
+def check_sample(y_true: Any, probs: Any, sample_weight: Any = None, score: Any = None) -> Sample:
     """The door of all metrics: labels with (N, L) probabilities, or booleans with (N,) confidences."""
     scores = as_numbers(probs, "probs")
     if scores.ndim == 1:
@@ -144,6 +166,8 @@ def check_sample(y_true: Any, probs: Any, sample_weight: Any = None) -> Sample:
         sample = Sample(confidence, predicted == labels, probs=distributions, labels=labels)
     if sample_weight is not None:
         sample.weight = check_weights(sample_weight, len(sample))
+    if score is not None:
+        sample.score = check_score(score, len(sample))
     return sample
 
 
