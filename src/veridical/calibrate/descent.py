@@ -99,7 +99,8 @@ class Descent:
         chosen = self.settings.loss_bins
         if chosen == "scores":
             gaps = np.bincount(self.bins[batch], confidence - self.correct[batch], self.n_bins)
-            return float(np.abs(gaps).sum()) / len(batch), np.sign(gaps)[self.bins[batch]] / len(batch), 1.0
+            signs = np.sign(gaps).astype(np.float64)
+            return float(np.abs(gaps).sum()) / len(batch), signs[self.bins[batch]] / len(batch), 1.0
         edges = self.edges if chosen == "fixed" else bin_edges(confidence, self.n_bins)
         return (*histogram_loss(confidence, self.correct[batch], edges), 1.0)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 import numpy as np
 import scipy.optimize
 
-from veridical.calibrate.base import Calibrator, Floats, Labels
-from veridical.calibrate.pooling import Pooled
+from veridical.calibrate.base import Calibrator
+from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.calibrate.temperature import log_probabilities
 from veridical.predictions.validation import Array, Kind, check_real
 
@@ -38,8 +41,8 @@ class VectorScaling(Calibrator):
 
     .. math:: q = \mathrm{softmax}(a \odot \ln p + b)
 
-    by maximum likelihood with the penalty :math:`\frac{\lambda}{2} (\sum_l (a_l - \bar a)^2 + \sum_l b_l^2)`, which leaves
-    the common factor (a temperature) free.  The problem is convex.
+    by maximum likelihood with the penalty :math:`\frac{\lambda}{2} (\sum_l (a_l - \bar a)^2 + \sum_l b_l^2)`, which
+    leaves the common factor (a temperature) free.  The problem is convex.
 
     Parameters
     ----------
@@ -70,7 +73,7 @@ class VectorScaling(Calibrator):
     keeps_labels = False
     complexity = 3
     _top_label = False
-    _state: tuple[str, ...] = ("factors_", "offsets_")
+    _state: ClassVar[tuple[str, ...]] = ("factors_", "offsets_")
 
     def __init__(
         self,
@@ -112,7 +115,7 @@ class VectorScaling(Calibrator):
             raise ValueError(f"{self.factors_.shape} factors and {self.offsets_.shape} offsets")
 
 
-def _minimise(objective: object, start: Floats, n_factors: int) -> Floats:
+def _minimise(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, n_factors: int) -> Floats:
     """L-BFGS within bounds that only data without any error reach."""
     bounds = [(-50.0, 50.0)] * n_factors + [(-100.0, 100.0)] * (len(start) - n_factors)
     found = scipy.optimize.minimize(
@@ -159,7 +162,7 @@ class MatrixScaling(VectorScaling):
     name = "matrix"
     summary = "Matrix scaling: an affine map of ln p, its off-diagonal part held small."
     complexity = 6
-    _state = ("factors_", "offsets_", "matrix_")
+    _state: ClassVar[tuple[str, ...]] = ("factors_", "offsets_", "matrix_")
 
     def __init__(
         self,

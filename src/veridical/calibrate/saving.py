@@ -183,10 +183,13 @@ def _count(value: Any, least: int) -> int:
 
 def _finite(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        if value.dtype.kind != "f" or not np.isfinite(value).all():
-            raise ValueError(f"{name} holds something else than finite numbers")
-    elif isinstance(value, bool) or not isinstance(value, (int, float, str, list)) or (isinstance(value, (int, float)) and not math.isfinite(value)):
-        raise ValueError(f"{name} is {value!r}")
+        fine = value.dtype.kind == "f" and bool(np.isfinite(value).all())
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        fine = math.isfinite(value)
+    else:
+        fine = isinstance(value, (str, list))
+    if not fine:
+        raise ValueError(f"{name} is not made of finite numbers")
     return value
 
 
