@@ -16,6 +16,13 @@ from veridical.predictions.validation import Array, Kind, check_real
 _MOST_ITERATIONS = 500
 
 
+def centred_logs(probs: Array, n_threads: int | None = None) -> Floats:
+    """ln p less its mean over classes, which a common factor does not see and which keeps the fit well conditioned."""
+    logs = log_probabilities(probs, n_threads)
+    logs -= logs.mean(axis=1, keepdims=True)
+    return logs
+
+
 def _softmax_in_place(scores: Floats) -> Floats:
     """Rows to distributions; returns ln of each row's sum of exponentials before."""
     largest = scores.max(axis=1, keepdims=True)
@@ -90,7 +97,7 @@ class VectorScaling(Calibrator):
 
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
         penalty = check_real(self.penalty, "penalty", 1e-3)
-        logs = log_probabilities(pooled.probs, self.n_threads)
+        logs = centred_logs(pooled.probs, self.n_threads)
         n_samples, n_classes = logs.shape
 
         def objective(at: Floats) -> tuple[float, Floats]:
@@ -106,7 +113,7 @@ class VectorScaling(Calibrator):
         self.factors_, self.offsets_ = found[:n_classes], found[n_classes:]
 
     def _distribution(self, pooled: Pooled) -> Array:
-        scores = log_probabilities(pooled.probs, self.n_threads) * self.factors_ + self.offsets_
+        scores = centred_logs(pooled.probs, self.n_threads) * self.factors_ + self.offsets_
         _softmax_in_place(scores)
         return scores
 
@@ -119,7 +126,7 @@ def _minimise(objective: Callable[[Floats], tuple[float, Floats]], start: Floats
     """L-BFGS within bounds that only data without any error reach."""
     bounds = [(-50.0, 50.0)] * n_factors + [(-100.0, 100.0)] * (len(start) - n_factors)
     found = scipy.optimize.minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _MOST_ITERATIONS}
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _MOST_ITERATIONS, "ftol": 1e-8}
     )
     return np.asarray(found.x, dtype=np.float64)
 
@@ -168,7 +175,7 @@ class MatrixScaling(VectorScaling):
         self,
         *,
         penalty: float = 10.0,
-        off_diagonal: float = 300.0,
+        off_diagonal: float = 1000.0,
         combine: str = "mean",
         kind: Kind = "probs",
         sources_axis: int = 0,
@@ -188,7 +195,7 @@ class MatrixScaling(VectorScaling):
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
         super()._fit(pooled, labels)  # the start: vector scaling's optimum
         penalty, off_diagonal = self.penalty, check_real(self.off_diagonal, "off_diagonal", 1e-3)
-        logs = log_probabilities(pooled.probs, self.n_threads)
+        logs = centred_logs(pooled.probs, self.n_threads)
         n_samples, n_classes = logs.shape
         diagonal = np.arange(n_classes)
 
@@ -213,7 +220,7 @@ class MatrixScaling(VectorScaling):
         self.matrix_[diagonal, diagonal] = 0.0
 
     def _distribution(self, pooled: Pooled) -> Array:
-        logs = log_probabilities(pooled.probs, self.n_threads)
+        logs = centred_logs(pooled.probs, self.n_threads)
         scores = logs @ self.matrix_.T + logs * self.factors_ + self.offsets_
         _softmax_in_place(scores)
         return scores
