@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+DEFAULT_TOL = math.exp(-8)
+
 # --- truth discovery -------------------------------------------------------------------------------------------------
 
 
@@ -79,7 +81,7 @@ def _normalised_reliability(distances):
     return [w / sum(weights) for w in weights]
 
 
-def discover_sample(sources, keep_label=True, tol=math.exp(-8), max_iter=20, margin=1e-6):
+def discover_sample(sources, keep_label=True, tol=DEFAULT_TOL, max_iter=20, margin=1e-6):
     """Truth discovery for one sample: ``sources`` is a list of S distributions over L classes."""
     given = [[float(value) for value in source] for source in sources]
     label = mean_label(given)
@@ -93,7 +95,9 @@ def discover_sample(sources, keep_label=True, tol=math.exp(-8), max_iter=20, mar
         if 0.0 in distances:
             break
         weights = [math.log(sum(distances)) - math.log(d) for d in distances]
-        new = [sum(w * value for w, value in zip(weights, column, strict=True)) for column in zip(*sources, strict=True)]
+        new = [
+            sum(w * value for w, value in zip(weights, column, strict=True)) for column in zip(*sources, strict=True)
+        ]
         new = [value / sum(weights) for value in new]
         if keep_label:
             new = project(new, label)
@@ -114,7 +118,7 @@ def discover_sample(sources, keep_label=True, tol=math.exp(-8), max_iter=20, mar
     )
 
 
-def discover_by_numpy(probs, keep_label=True, tol=math.exp(-8), max_iter=20):
+def discover_by_numpy(probs, keep_label=True, tol=DEFAULT_TOL, max_iter=20):
     """The loop over samples that a researcher would write, with vector operations inside: the peer for speed."""
     truths, variances = [], []
     for n in range(probs.shape[1]):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         calibrators,
         load_calibrator,
     )
+    from veridical.data import load_demo
     from veridical.predictions import Predictions
     from veridical.truth import Truth, discover
 
@@ -42,6 +43,7 @@ _HOME = {
     "Predictions": "veridical.predictions",
     "Truth": "veridical.truth",
     "discover": "veridical.truth",
+    "load_demo": "veridical.data",
     **dict.fromkeys(
         (
             "Auto",
@@ -99,6 +101,7 @@ __all__ = [
     "discover",
     "errors",
     "load_calibrator",
+    "load_demo",
     "metrics",
 ]
 

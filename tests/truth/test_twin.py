@@ -73,6 +73,9 @@ def test_ties(probs, keep_label):
 
 def test_float16_is_read_exactly(rng):
     half = random_ensemble(rng, 5, 30, 10, np.float16)
-    from_half, from_single = vd.discover(half), vd.discover(half.astype(np.float32) / half.sum(-1, keepdims=True, dtype=np.float32))
+    from_half, from_single = (
+        vd.discover(half),
+        vd.discover(half.astype(np.float32) / half.sum(-1, keepdims=True, dtype=np.float32)),
+    )
     assert from_half.probs.dtype == np.float32
     np.testing.assert_allclose(from_half.probs, from_single.probs, atol=1e-6)

@@ -93,7 +93,7 @@ def _softmax_in_place(rows):
             x = rows[i, l]
             largest = x if x > largest else largest
             smallest = x if x < smallest else smallest
-        shift = largest + (smallest - smallest)
+        shift = largest if smallest >= np.finfo(rows.dtype).min else rows.dtype.type(np.nan)
         for l in range(n_classes):
             rows[i, l] -= shift
     exp_in_place(rows.reshape(rows.size))
@@ -163,7 +163,6 @@ def _prefetch_ahead(flat, layout, first, size, s):
 
 @kernel
 def _store(rows, s, by_class, group):
-    _mark_absent(rows, s, group.present)
     if by_class:
         _store_by_class(rows, s, group.present, group.scores)
     else:
@@ -180,9 +179,12 @@ def load_group(flat, layout, first, kind, by_class, group, rows):
         _prefetch_ahead(flat, layout, first, size, s)
         start = layout.start + s * layout.source_stride + first * layout.sample_stride
         if as_it_is:
-            _store(flat[start : start + size * n_classes].reshape(size, n_classes), s, by_class, group)
+            given = flat[start : start + size * n_classes].reshape(size, n_classes)
+            _mark_absent(given, s, group.present)
+            _store(given, s, by_class, group)
         else:
             _read_rows(flat, start, layout, rows)
+            _mark_absent(rows, s, group.present)
             if kind == LOGITS:
                 _softmax_in_place(rows)
             elif kind == LOG_PROBS:
@@ -193,12 +195,11 @@ def load_group(flat, layout, first, kind, by_class, group, rows):
 
 
 @kernel
-def _find_fault(present, sums, below, n_sources, tolerance):
+def _find_fault(present, sums, below, n_sources, tolerance, skip_missing):
     for s in range(n_sources):
         if not (below[s] == 0 and abs(sums[s] - present[s]) <= tolerance):
             return NOT_A_DISTRIBUTION, s
-    for s in range(n_sources):
-        if present[s] == 0:
+        if present[s] == 0 and not skip_missing:
             return ABSENT, s
     return NOBODY, 0
 
@@ -221,7 +222,7 @@ def check_sample(present, sums, below, n_sources, tolerance, skip_missing):
         inexact += off - rounding if off > rounding else zero
     good = spread == spread and beyond == 0 and negative == 0
     if not good or count == 0 or (count < n_sources and not skip_missing):
-        status, source = _find_fault(present, sums, below, n_sources, tolerance)
+        status, source = _find_fault(present, sums, below, n_sources, tolerance, skip_missing)
         return status, source, False
     return FINE, 0, inexact == 0
 
