@@ -85,7 +85,7 @@ def kde_loss(
     if width == 0.0:
         return histogram_loss(confidence, correct, np.array([0.0, 1.0]), weight)
     total = float(len(confidence)) if weight is None else float(weight.sum())
-    grid = ReflectingGrid.around(confidence, width)
+    grid = ReflectingGrid.around(confidence, width, weight)
     spectrum = grid.kernel_spectrum()
     slopes = np.empty(grid.n_cells + 1)
     value = absolute_integral(grid.gaps(confidence, correct, weight, spectrum), slopes)

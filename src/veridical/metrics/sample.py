@@ -74,7 +74,8 @@ class Sample:
         """The (weighted) mean of one value per sample."""
         if self.weight is None:
             return float(values.mean(dtype=np.float64))
-        total = float(values @ self.weight)
+        with np.errstate(invalid="ignore"):
+            total = float(values @ self.weight)
         if np.isnan(total):  # an infinite loss of a sample that does not count is no loss
             counted = self.weight > 0
             total = float(values[counted] @ self.weight[counted])
