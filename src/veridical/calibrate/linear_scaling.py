@@ -126,7 +126,12 @@ def _minimise(objective: Callable[[Floats], tuple[float, Floats]], start: Floats
     """L-BFGS within bounds that only data without any error reach."""
     bounds = [(-50.0, 50.0)] * n_factors + [(-100.0, 100.0)] * (len(start) - n_factors)
     found = scipy.optimize.minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _MOST_ITERATIONS, "ftol": 1e-8}
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": _MOST_ITERATIONS, "ftol": 1e-8},
     )
     return np.asarray(found.x, dtype=np.float64)
 
