@@ -133,8 +133,8 @@ def report(name: str, rows: dict[str, np.ndarray], floors: np.ndarray) -> None:
     floor = 100 * floors.mean(axis=0)
     print(f"\n{name}: best baseline in ECE-KDE {best['ece_kde']}, in ECE {best['ece']}")
     print(f"noise floor: ECE-KDE {floor[0]:.3f}, ECE {floor[1]:.3f}")
-    header = f"{'ECE-KDE':>8} {'to best':>16} {'ECE':>7} {'to best':>16} {'KS':>6} {'Brier':>7} {'NLL':>8} {'MSE':>8} {'ACC':>6}"
-    print(f"{'':24}{header}")
+    titles = ("ECE-KDE", 8), ("to best", 16), ("ECE", 7), ("to best", 16), ("KS", 6), ("Brier", 7), ("NLL", 8), ("MSE", 8)
+    print(" " * 24 + " ".join(f"{title:>{width}}" for title, width in (*titles, ("ACC", 6))))
     for row, values in rows.items():
         kde, ece, ks, top, nll, mse, acc = values.mean(axis=0)
         to_kde = paired(100 * values[:, 0], 100 * rows[best["ece_kde"]][:, 0])

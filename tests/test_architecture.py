@@ -18,8 +18,10 @@ MAY_IMPORT = {
     "_extras": {"errors"},
     "_parallel": {"errors"},
     "_kernels": set(),
-    "predictions": {"errors", "_extras"},
+    "predictions": {"errors", "_extras", "_parallel"},
     "truth": {"_kernels", "_parallel", "errors", "predictions"},
+    "metrics": {"_kernels", "_parallel", "errors", "predictions"},
+    "calibrate": {"_version", "_kernels", "_parallel", "errors", "predictions", "truth", "metrics"},
     "cli": {"_version", "errors", "_extras", "predictions", "truth", "data"},
     "data": {"predictions"},
 }

@@ -118,4 +118,5 @@ class Descent:
         raw = self.score[batch] - psi[self.bins[batch]] * self.reach[batch]
         value, gradient, length = loss(np.clip(raw, 0.0, 1.0), batch)
         gradient = np.where((raw >= 0.0) & (raw <= 1.0), -gradient * self.reach[batch], 0.0)
-        return value, np.bincount(self.bins[batch], gradient, self.n_bins), length
+        by_psi: Floats = np.bincount(self.bins[batch], gradient, self.n_bins).astype(np.float64)
+        return value, by_psi, length

@@ -171,8 +171,8 @@ class IROvA(Calibrator):
         return self.thresholds_[part], self.values_[part]
 
     def _distribution(self, pooled: Pooled) -> Array:
-        scores = np.empty(pooled.probs.shape)
-        for l in range(scores.shape[1]):
+        scores: Floats = np.empty(pooled.probs.shape)
+        for l in range(self.n_classes_):
             thresholds, values = self._steps_of(l)
             scores[:, l] = interpolate(pooled.probs[:, l].astype(np.float64), thresholds, values)
         scores /= scores.sum(axis=1, keepdims=True)
