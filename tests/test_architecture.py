@@ -18,11 +18,24 @@ MAY_IMPORT = {
     "_extras": {"errors"},
     "_parallel": {"errors"},
     "_kernels": set(),
-    "predictions": {"errors", "_extras"},
+    "predictions": {"errors", "_extras", "_parallel"},
     "truth": {"_kernels", "_parallel", "errors", "predictions"},
     "metrics": {"_kernels", "_parallel", "errors", "predictions", "truth"},
-    "cli": {"_version", "errors", "_extras", "predictions", "truth", "data"},
+    "calibrate": {"_version", "_kernels", "_parallel", "errors", "predictions", "truth", "metrics"},
     "data": {"predictions"},
+    "evaluation": {"_version", "_parallel", "errors", "predictions", "truth", "metrics", "calibrate"},
+    "report": {
+        "_version",
+        "_atomic",
+        "_parallel",
+        "errors",
+        "predictions",
+        "truth",
+        "metrics",
+        "calibrate",
+        "evaluation",
+    },
+    "cli": {"_version", "errors", "_extras", "_atomic", "predictions", "data", "calibrate", "evaluation", "report"},
 }
 
 
