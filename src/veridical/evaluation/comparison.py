@@ -12,7 +12,7 @@ from veridical.calibrate import calibrators
 from veridical.calibrate.base import Progress
 from veridical.evaluation.facts import DataFacts, versions
 from veridical.evaluation.methods import COMBINERS, combine, make_calibrator, resolve_methods, title_of
-from veridical.evaluation.scores import SCHEMA, labelled, score
+from veridical.evaluation.scores import SCHEMA, labelled, labels_of, score
 from veridical.evaluation.tables import html_table
 from veridical.metrics import METRICS
 from veridical.predictions.validation import Kind, check_integer
@@ -135,7 +135,7 @@ def compare_calibrators(
             else:
                 probs = make_calibrator(name, random_state + i).fit(fitted_on).predict_proba(scored_on)
             scores = score(
-                name, title_of(name), scored_on.labels, probs, reference, n_draws=50, random_state=random_state + i
+                name, title_of(name), labels_of(scored_on), probs, reference, n_draws=50, random_state=random_state + i
             )
             changed[name].append(scores.labels_changed)
             for metric in _COLUMNS:

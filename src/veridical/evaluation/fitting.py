@@ -9,7 +9,7 @@ from veridical.calibrate import Calibrator
 from veridical.calibrate.base import Progress
 from veridical.evaluation.methods import make_calibrator
 from veridical.evaluation.scores import Evaluation, evaluate, labelled
-from veridical.predictions import Predictions, as_predictions
+from veridical.predictions import as_predictions
 from veridical.predictions.validation import Array, Kind
 
 
@@ -82,9 +82,5 @@ def apply_calibrator(
     calibrator: Calibrator, predictions: Any, *, kind: Kind | None = None, sources_axis: int | None = None
 ) -> Calibrated:
     """Calibrated distributions, confidences and labels of new predictions; nothing is learned from them."""
-    given = _as_given(predictions, kind, sources_axis)
+    given = as_predictions(predictions, kind, sources_axis)
     return Calibrated(calibrator.predict_proba(given), calibrator.predict_confidence(given), calibrator.predict(given))
-
-
-def _as_given(predictions: Any, kind: Kind | None, sources_axis: int | None) -> Predictions:
-    return as_predictions(predictions, kind, sources_axis)

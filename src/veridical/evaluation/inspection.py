@@ -153,14 +153,13 @@ def _warnings(
         if twins:
             found.append(f"{sources[s].name} and {sources[twins[0]].name} are identical: one of them adds nothing.")
     accuracies = [source.accuracy for source in sources if source.accuracy is not None]
-    if len(accuracies) > 2:
-        middle = float(np.median(accuracies))
-        for source in sources:
-            if source.accuracy is not None and source.accuracy < 0.75 * middle:
-                found.append(
-                    f"{source.name} is right on {source.accuracy:.1%} of the samples, the middle source on {middle:.1%}; "
-                    "a learned pool (log-pool) or leaving it out will help more than averaging."
-                )
+    middle = float(np.median(accuracies)) if len(accuracies) > 2 else 0.0
+    found += [
+        f"{source.name} is right on {source.accuracy:.1%} of the samples, the middle source on {middle:.1%}; a learned "
+        "pool (log-pool) or leaving it out will help more than averaging."
+        for source in sources
+        if source.accuracy is not None and source.accuracy < 0.75 * middle
+    ]
     return found
 
 

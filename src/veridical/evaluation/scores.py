@@ -162,6 +162,12 @@ def labelled(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int
     return given
 
 
+def labels_of(predictions: Predictions) -> Array:
+    """Labels of predictions that are known to have some."""
+    assert predictions.labels is not None
+    return predictions.labels
+
+
 def evaluate(
     predictions: Any,
     labels: Any = None,
@@ -214,8 +220,8 @@ def evaluate(
     report = progress or (lambda done, total, what: None)
     held_out = any(name != MEMBERS and name not in COMBINERS for name in names)
     fitted_on, scored_on = given.split(random_state=random_state) if held_out else (given, given)
-    truth_labels = scored_on.labels
-    options = {"floors": floors, "intervals": intervals, "random_state": random_state}
+    truth_labels = labels_of(scored_on)
+    options: dict[str, Any] = {"floors": floors, "intervals": intervals, "random_state": random_state}
     reference = combine(scored_on, "mean", n_threads).prediction
     found: list[MethodScores] = []
     total = len(names)
@@ -247,6 +253,6 @@ def _score_members(
     names = predictions.source_names or tuple(f"source {s}" for s in range(predictions.n_sources))
     for s, name in enumerate(names):
         probs, here = source_probs(predictions, s, n_threads)
-        labels = predictions.labels[here]
+        labels = labels_of(predictions)[here]
         found.append(score(f"source:{s}", name, labels, probs, reference[here], is_source=True, **options))
     return found
