@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from veridical._version import __version__
 
 if TYPE_CHECKING:
-    from veridical import errors
+    from veridical import errors, training
     from veridical.predictions import Predictions
     from veridical.truth import Truth, discover
 
@@ -20,9 +20,9 @@ _HOME = {
     "Truth": "veridical.truth",
     "discover": "veridical.truth",
 }
-_MODULES = ("errors",)
+_MODULES = ("errors", "training")
 
-__all__ = ["Predictions", "Truth", "__version__", "discover", "errors"]
+__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "training"]
 
 
 def __getattr__(name: str) -> Any:
