@@ -10,7 +10,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -23,6 +23,17 @@ _WRITE_AT_ONCE = 1 << 20
 
 
 @contextmanager
+def storage_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in one sentence that ``path`` could not be written, whatever the operating system calls it."""
+    try:
+        yield
+    except StorageError:  # said already, of a file within
+        raise
+    except OSError as error:
+        raise StorageError(_sentence(Path(path), error)) from error
+
+
+@contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file to write to, which appears under ``path`` only if the block ends without an exception.
 
@@ -32,24 +43,21 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         The file cannot be written: no room, no permission, no such directory.
     """
     target = Path(path)
-    temporary: str | None = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            temporary = file.name
-            yield file  # type: ignore[misc]  # a wrapper around IO[bytes] with all its methods
-            file.flush()
-            os.fsync(file.fileno())
-        _give_usual_permissions(temporary)
-        os.replace(temporary, target)
-        temporary = None
-    except StorageError:  # an inner file said it already
-        raise
-    except OSError as error:
-        raise StorageError(_sentence(target, error)) from error
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
+    temporary: Path | None = None
+    with storage_errors(target):
+        try:
+            descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+            temporary = Path(name)
+            with open(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _give_usual_permissions(temporary)
+            os.replace(temporary, target)
+            temporary = None
+        finally:
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
@@ -60,11 +68,11 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             file.write(view[start : start + _WRITE_AT_ONCE])
 
 
-def _give_usual_permissions(path: str) -> None:
+def _give_usual_permissions(path: Path) -> None:
     """Temporary files are private; a result is as readable as any other file of its user."""
     mask = os.umask(0)
     os.umask(mask)
-    os.chmod(path, 0o666 & ~mask)
+    path.chmod(0o666 & ~mask)
 
 
 def _sentence(target: Path, error: OSError) -> str:

@@ -79,13 +79,14 @@ def test_python_2_strings(tmp_path: Path) -> None:
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.tuples(inner, inner)
-    | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.tuples(inner, inner) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=10,
 )
 arrays = hnp.arrays(
-    st.sampled_from(["u1", "<i8", ">i4", "<f2", "<f8", "c16", "?", "S3", "<U2"]), hnp.array_shapes(min_dims=0, min_side=0)
+    st.sampled_from(["u1", "<i8", ">i4", "<f2", "<f8", "c16", "?", "S3", "<U2"]),
+    hnp.array_shapes(min_dims=0, min_side=0),
 )
 
 

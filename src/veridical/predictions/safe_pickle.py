@@ -35,7 +35,7 @@ class _Dtype:
     def __setstate__(self, state: Any) -> None:
         """(version, byte order, ...): of all that a pickle says about the type, the byte order is what we need."""
         order = state[1].decode("latin-1") if isinstance(state[1], bytes) else state[1]
-        self.value = _check_dtype(self.value.newbyteorder(order))
+        self.value = _check_dtype(self.value.newbyteorder(order))  # type: ignore[arg-type]  # any text: NumPy checks it
 
 
 class _Array:
@@ -86,6 +86,7 @@ class _StandIn:
     """What a pickle gets in place of a function or class: it can be called, and not be changed."""
 
     __slots__ = ("_call",)
+    _call: Callable[..., Any]
 
     def __init__(self, call: Callable[..., Any]) -> None:
         object.__setattr__(self, "_call", call)
@@ -116,7 +117,8 @@ def _names() -> dict[tuple[str, str], _StandIn]:
     for core in ("core", "_core"):  # NumPy 1 and 2
         calls |= {(f"numpy.{core}.{module}", name): call for (module, name), call in numpy_parts.items()}
     for builtins in ("builtins", "__builtin__"):  # Python 3 and 2
-        calls |= {(builtins, kind.__name__): kind for kind in (list, tuple, dict, set, frozenset)}
+        kinds: tuple[type, ...] = (list, tuple, dict, set, frozenset)
+        calls |= {(builtins, kind.__name__): kind for kind in kinds}
         calls |= {(builtins, name): _new_bytes for name in ("bytes", "bytearray")}
     return {name: _StandIn(call) for name, call in calls.items()}
 
@@ -129,7 +131,9 @@ class _PlainUnpickler(pickle.Unpickler):
         try:
             return _ALLOWED[module, name]
         except KeyError:
-            raise UnsafePickleError(f"it asks for {module}.{name}, which is neither an array nor a plain value") from None
+            raise UnsafePickleError(
+                f"it asks for {module}.{name}, which is neither an array nor a plain value"
+            ) from None
 
     def persistent_load(self, pid: Any) -> NoReturn:
         raise UnsafePickleError("it refers to objects outside itself")

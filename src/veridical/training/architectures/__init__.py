@@ -99,6 +99,6 @@ def check_image_shape(arch: str, shape: tuple[int, int, int]) -> None:
         raise ShapeError(f"the images have {channels} channels (shape {shape}); {arch} takes 1 (grey) or 3 (colour).")
     if min(height, width) < smallest:
         raise ShapeError(
-            f"the images are {height} x {width}; {arch} needs at least {smallest} x {smallest}: scale them up, or choose "
-            "a smaller architecture."
+            f"the images are {height} x {width}; {arch} needs at least {smallest} x {smallest}: scale them up, or "
+            "choose a smaller architecture."
         )

@@ -58,11 +58,11 @@ _MD5 = {
     },
 }
 
-WANTED = {
-    name: "put train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte "
-    "there (with or without .gz)"
-    for name in _NORMALISATION
-}
+WANTED = dict.fromkeys(
+    _NORMALISATION,
+    "put train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte there "
+    "(with or without .gz)",
+)
 
 
 def read(name: str, directory: Path, split: str, verify: bool) -> ImageSet:
@@ -101,7 +101,7 @@ def _read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
     shape = tuple(int(size) for size in np.frombuffer(content, ">u4", dimensions, offset=4))
     if len(content) - start != int(np.prod(shape, dtype=np.float64)):
         raise CorruptFileError(
-            f"{path} announces shape {shape} and holds {len(content) - start} bytes; it is truncated or damaged: fetch it "
-            "again."
+            f"{path} announces shape {shape} and holds {len(content) - start} bytes; it is truncated or damaged: fetch "
+            "it again."
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

@@ -36,8 +36,9 @@ class Normalisation:
 class LazyImages(Protocol):
     """Images that are decoded when they are needed."""
 
-    #: (N, H, W, C) of what :meth:`read` gives for all indices.
-    shape: tuple[int, int, int, int]
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(N, H, W, C) of what :meth:`read` gives for all indices."""
 
     def read(self, indices: npt.NDArray[np.int64], seed: tuple[int, ...] | None) -> Pixels:
         """Images (B, H, W, C); with a seed, randomly cropped and flipped for training."""

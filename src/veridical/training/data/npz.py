@@ -22,7 +22,8 @@ WANTED = {
 def read(name: str, path: Path, split: str, verify: bool) -> ImageSet:
     """One split; the normalisation is that of the training images, in both splits."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # Opened here: NumPy leaves a file open that it cannot read.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             missing = [key for key in (f"{split}_images", f"{split}_labels") if key not in stored]
             if missing:
                 raise DatasetError(f"{path} holds no array {missing[0]}; {WANTED[name]}.")
@@ -40,7 +41,7 @@ def read(name: str, path: Path, split: str, verify: bool) -> ImageSet:
 
 def _normalisation(stored: Any, images: npt.NDArray[Any]) -> Normalisation | None:
     """That of the training images where they are there and are pixels; otherwise it is left to the image set."""
-    training = stored["train_images"] if "train_images" in stored else images
+    training = stored.get("train_images", images)
     if training.dtype != np.uint8 or training.ndim not in (3, 4) or 0 in training.shape:
         return None
     return Normalisation.of(training if training.ndim == 4 else training[..., None])
