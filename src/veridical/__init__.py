@@ -14,17 +14,20 @@ if TYPE_CHECKING:
     from veridical import errors, training
     from veridical.data import load_demo
     from veridical.predictions import Predictions
+    from veridical.predictions.files import load, save
     from veridical.truth import Truth, discover
 
 _HOME = {
     "Predictions": "veridical.predictions",
     "Truth": "veridical.truth",
     "discover": "veridical.truth",
+    "load": "veridical.predictions.files",
     "load_demo": "veridical.data",
+    "save": "veridical.predictions.files",
 }
 _MODULES = ("errors", "training")
 
-__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "load_demo", "training"]
+__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "load", "load_demo", "save", "training"]
 
 
 def __getattr__(name: str) -> Any:
