@@ -11,8 +11,25 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+#: With NUMBA_DISABLE_JIT=1 kernels run as plain Python: coverage sees inside them, at a hundredth of the speed.
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("default")
+
+
+def examples(n: int) -> int:
+    """How many examples Hypothesis tries: ``n``, or a few where kernels run as plain Python."""
+    return max(n // 50, 5) if INTERPRETED else n
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what plain Python cannot do in reasonable time."""
+    if INTERPRETED:
+        for item in items:
+            if item.get_closest_marker("compiled"):
+                item.add_marker(pytest.mark.skip(reason="too slow without compiled kernels"))
+
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

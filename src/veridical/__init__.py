@@ -12,6 +12,7 @@ from veridical._version import __version__
 
 if TYPE_CHECKING:
     from veridical import errors, training
+    from veridical.data import load_demo
     from veridical.predictions import Predictions
     from veridical.truth import Truth, discover
 
@@ -19,10 +20,11 @@ _HOME = {
     "Predictions": "veridical.predictions",
     "Truth": "veridical.truth",
     "discover": "veridical.truth",
+    "load_demo": "veridical.data",
 }
 _MODULES = ("errors", "training")
 
-__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "training"]
+__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "load_demo", "training"]
 
 
 def __getattr__(name: str) -> Any:

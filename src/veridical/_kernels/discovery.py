@@ -22,8 +22,8 @@ from veridical._kernels.projection import project_onto_winner
 Options = namedtuple("Options", "kind skip_missing keep_label tolerance tol max_iter margin by_class group")
 #: Where it goes: arrays over all samples; ``trace`` has no rows unless HV after each iteration is wanted.
 Outputs = namedtuple("Outputs", "probs reliability hv prediction n_iter converged trace")
-#: One sample's working memory.
-Scratch = namedtuple("Scratch", "z z_next distance weight")
+#: Working memory of one sample, and of a group for ``weights``.
+Scratch = namedtuple("Scratch", "z z_next distance weights")
 
 
 @kernel
@@ -34,20 +34,67 @@ def _allocate_scratch(group, by_class):
         np.zeros(n_classes, first.dtype),
         np.zeros(n_classes, first.dtype),
         np.zeros(n_sources, first.dtype),
-        np.zeros(n_sources, first.dtype),
+        np.zeros(group.present.shape, first.dtype),
     )
 
 
+@kernel
+def _sum(values):
+    total = values.dtype.type(0)
+    for i in range(values.shape[0]):
+        total += values[i]
+    return total
+
+
 @exact_kernel
-def _winner(totals, count):
-    """Label of the mean, the lowest on ties; the mean is rounded before comparing, as a division does."""
-    c = 0
-    best = totals[0] / count
-    for l in range(1, totals.shape[0]):
-        score = totals[l] / count
-        if score > best:
-            best = score
-            c = l
+def _exact_mean(scores, by_class, l, count):
+    """Mean score of class ``l``, summed in float64 in the order of the sources."""
+    total = 0.0
+    if by_class:
+        for s in range(scores.shape[1]):
+            total += scores[l, s]
+    else:
+        for s in range(scores.shape[0]):
+            total += scores[s, l]
+    return total / count
+
+
+@kernel
+def _largest(values):
+    """The largest of non-negative numbers, compared by their bits: the compiler vectorises that only for integers."""
+    if values.itemsize == 4:
+        top32 = np.int32(0)
+        for bits in values.view(np.int32):
+            top32 = max(top32, bits)
+        return values.dtype.type(np.int32(top32).view(np.float32))
+    top64 = np.int64(0)
+    for bits in values.view(np.int64):
+        top64 = max(top64, bits)
+    return values.dtype.type(np.int64(top64).view(np.float64))
+
+
+@kernel
+def winner_of_mean(scores, by_class, mean, count):
+    """Label of the mean, the lowest on ties.
+
+    ``mean`` was summed in whatever order and precision is fast, which may be wrong on near-ties: every class that
+    comes close to the top is summed again, exactly as the definition says.
+    """
+    top = _largest(mean)
+    near = top - top * mean.dtype.type(4 * (count + 1) * np.finfo(mean.dtype).eps)
+    c, n_near = -1, 0
+    for l in range(mean.shape[0]):
+        if mean[l] >= near:
+            c = l if n_near == 0 else c
+            n_near += 1
+    if n_near == 1:
+        return c
+    best = -1.0
+    for l in range(mean.shape[0]):
+        if mean[l] >= near:
+            score = _exact_mean(scores, by_class, l, count)
+            if score > best:
+                c, best = l, score
     return c
 
 
@@ -99,39 +146,61 @@ def _weighted_mean(block, by_class, weight, out):
 
 
 @kernel
+def _weight_anew(distance, total, s):
+    """``ln(V / d_s)``, precisely.
+
+    Where a source is further away than all others together, V and d_s are nearly equal and the difference of their
+    logarithms is mostly rounding; the sum of the other distances says how nearly.
+    """
+    if distance[s] <= total * distance.dtype.type(0.5):
+        return np.log(total) - np.log(distance[s])
+    rest = distance.dtype.type(0)
+    for other in range(distance.shape[0]):
+        rest += distance[other] if other != s else distance.dtype.type(0)
+    return np.log1p(rest / distance[s])
+
+
+@kernel
 def _reliabilities(distance, total, present, weight):
-    """``weight[s] = ln(V / d_s)``, as a difference of logarithms (the quotient can overflow), never below 0.
+    """``weight[s] = ln(V / d_s)``, as a difference of logarithms: the quotient can overflow.
 
     A source at distance 0 would weigh infinitely much: such sources share all the weight.  Returns how many
     present sources are at distance 0.
     """
     zero = weight.dtype.type(0)
+    half = total * weight.dtype.type(0.5)
     log_total = np.log(total) if total > zero else zero
     log_into(distance, weight)
-    at_zero = zero
+    at_zero = beyond_half = zero
     for s in range(present.shape[0]):
         w = (log_total - weight[s]) * present[s]
         weight[s] = w if w > zero else zero
         at_zero += present[s] if distance[s] == zero else zero
+        excess = distance[s] - half
+        beyond_half += excess if excess > zero else zero
     if at_zero > zero:
         for s in range(present.shape[0]):
             weight[s] = present[s] if distance[s] == zero else zero
+    elif beyond_half > zero:
+        for s in range(present.shape[0]):
+            if distance[s] > half:
+                weight[s] = _weight_anew(distance, total, s)
     return at_zero
 
 
 @kernel
-def _geometric_variance(distance, weight, n_zero, total):
-    """``HV = sum_s d_s ln(V / d_s)`` with 0 ln(.) = 0."""
-    hv = zero = distance.dtype.type(0)
-    if n_zero == 0:
-        for s in range(distance.shape[0]):
-            hv += distance[s] * weight[s]
-    elif total > 0:
-        for s in range(distance.shape[0]):
-            if distance[s] > 0:
-                w = np.log(total) - np.log(distance[s])
-                hv += distance[s] * (w if w > zero else zero)
-    return hv
+def _settle(scores, by_class, z, present, distance, weight):
+    """Distances and reliabilities at ``z``; returns ``HV = sum_s d_s ln(V / d_s)`` and how many d_s are 0."""
+    total = _distances(scores, by_class, z, present, distance)
+    n_zero = _reliabilities(distance, total, present, weight)
+    hv = zero = z.dtype.type(0)
+    for s in range(distance.shape[0]):
+        # Where some d_s are 0 the weights went to them, so the logarithm is taken anew; 0 ln(.) = 0.
+        w = weight[s]
+        if n_zero > 0 and distance[s] > zero:
+            w = _weight_anew(distance, total, s)
+        hv += distance[s] * w
+    return hv, n_zero
 
 
 @kernel
@@ -147,62 +216,76 @@ def _move(z, z_next):
 
 
 @kernel
-def _sweep_by_source(scores, z, present, distance, z_next):
-    """Distances at ``z`` and the weighted mean they lead to, reading every source once.
+def _discover_sample(scores, by_class, present, c, options, scratch, weight, trace):
+    """Truth discovery for one sample in cache, from the mean in ``scratch.z`` on.
 
-    With b_s = ln(r / d_s) for any reference r, the weights are w_s = ln(V / r) + b_s; V is known only after the
-    last source, but sum_s b_s z_s and sum_s z_s can be added up on the way.  Taking r from the first source
-    keeps ln(V / r) small, so nothing is lost to cancellation.
-    """
-
-
-@kernel
-def _discover_sample(scores, by_class, present, totals, c, options, scratch, trace):
-    """Truth discovery for one sample in cache.
-
-    Leaves the truth in ``scratch.z``, distances and unnormalised reliabilities beside it; returns HV, the
+    Leaves the truth in ``scratch.z`` and the reliabilities, not yet normalised, in ``weight``; returns HV, the
     number of updates and whether it came to rest.
     """
-    z, z_next, distance, weight = scratch
-    n_classes = totals.shape[0]
-    count = 0
-    for s in range(present.shape[0]):
-        count += 1 if present[s] != 0 else 0
-    for l in range(n_classes):
-        z[l] = totals[l] / count
+    z, z_next, distance = scratch.z, scratch.z_next, scratch.distance
     n_iter = 0
-    converged = False
+    # Two sources pull equally from both sides: the mean stays.
+    converged = _sum(present) <= 2
     while True:
-        total = _distances(scores, by_class, z, present, distance)
-        n_zero = _reliabilities(distance, total, present, weight)
+        hv, n_zero = _settle(scores, by_class, z, present, distance, weight)
         if trace.shape[0] > 0:
-            trace[n_iter:] = _geometric_variance(distance, weight, n_zero, total)
-        # Two sources pull equally from both sides; a source that is the truth pulls infinitely.
-        converged = converged or n_zero > 0 or count <= 2
+            trace[n_iter:] = hv
+        # A source that is the truth pulls infinitely: the truth stays.
+        converged = converged or n_zero > 0
         if converged or n_iter == options.max_iter:
-            break
+            return hv, n_iter, converged
         _weighted_mean(scores, by_class, weight, z_next)
         if options.keep_label:
-            project_onto_winner(z_next[:n_classes], c, z.dtype.type(0))
+            project_onto_winner(z_next, c, z.dtype.type(0))
         step = _move(z, z_next)
         n_iter += 1
         converged = step < options.tol or step == 0
-    return _geometric_variance(distance, weight, n_zero, total), n_iter, converged
 
 
 @kernel
-def _write_sample(outputs, n, scratch, c, keep_label, margin):
-    n_sources, n_classes = outputs.reliability.shape[0], outputs.probs.shape[1]
-    z, weight = scratch.z[:n_classes], scratch.weight[:n_sources]
-    z /= z.sum()
+def _write_truth(z, c, keep_label, margin, probs):
+    """``probs`` becomes ``z``, summing to one, with ``c`` as its strict maximum if labels are kept."""
+    scale = z.dtype.type(1) / _sum(z)
+    for l in range(probs.shape[0]):
+        probs[l] = z[l] * scale
     if keep_label:
-        project_onto_winner(z, c, z.dtype.type(margin))
-    total = weight.sum()
-    for s in range(n_sources):
-        outputs.reliability[s, n] = weight[s] / total
-    for l in range(n_classes):
-        outputs.probs[n, l] = z[l]
+        project_onto_winner(probs, c, z.dtype.type(margin))
+
+
+@kernel
+def _write_reliabilities(weights, size, reliability, first):
+    """Normalised weights of a group of samples, source by source: in memory a source's samples lie together."""
+    for i in range(size):
+        scale = weights.dtype.type(1) / _sum(weights[i])
+        for s in range(weights.shape[1]):
+            weights[i, s] *= scale
+    for s in range(reliability.shape[0]):
+        for i in range(size):
+            reliability[s, first + i] = weights[i, s]
+
+
+@kernel
+def _discover_loaded(group, i, n, layout, options, scratch, outputs):
+    """Truth discovery of sample ``i`` of a loaded group, written to row ``n``; returns (status, source)."""
+    scores, present, sums, by_class = group.scores[i], group.present[i], group.sums[i], options.by_class
+    status, s, exact = check_sample(
+        present, sums, group.below[i], layout.n_sources, options.tolerance, options.skip_missing
+    )
+    if status != FINE:
+        return status, s
+    count = _sum(present)
+    for l in range(scratch.z.shape[0]):
+        scratch.z[l] = group.totals[i, l] / count
+    c = winner_of_mean(scores, by_class, scratch.z[: layout.n_classes], count)
+    if not exact:
+        renormalise_sample(scores, by_class, present, sums)
+        _weighted_mean(scores, by_class, present, scratch.z)
+    outputs.hv[n], outputs.n_iter[n], outputs.converged[n] = _discover_sample(
+        scores, by_class, present, c, options, scratch, scratch.weights[i], outputs.trace[:, n]
+    )
     outputs.prediction[n] = c
+    _write_truth(scratch.z, c, options.keep_label, options.margin, outputs.probs[n])
+    return FINE, 0
 
 
 @kernel
@@ -212,30 +295,15 @@ def discover_block(flat, layout, options, outputs, first):
     Returns (status, source, sample): ``FINE``, or what is wrong with the first bad sample.
     """
     size = min(options.group, layout.n_samples)
-    by_class, n_sources = options.by_class, layout.n_sources
-    group = allocate_group(size, n_sources, layout.n_classes, by_class, outputs.probs)
-    scratch = _allocate_scratch(group, by_class)
+    group = allocate_group(size, layout.n_sources, layout.n_classes, options.by_class, outputs.probs)
+    scratch = _allocate_scratch(group, options.by_class)
     rows = np.empty((size, layout.n_classes), outputs.probs.dtype)
     for start in range(0, layout.n_samples, size):
         size = min(size, layout.n_samples - start)
-        load_group(flat, layout, start, options.kind, by_class, group, rows[:size])
+        load_group(flat, layout, start, options.kind, options.by_class, group, rows[:size])
         for i in range(size):
-            scores, totals, present, sums, below = (
-                group.scores[i], group.totals[i], group.present[i], group.sums[i], group.below[i],
-            )
-            status, s = check_sample(
-                present[:n_sources], sums, below, options.tolerance, options.skip_missing
-            )
+            status, s = _discover_loaded(group, i, first + start + i, layout, options, scratch, outputs)
             if status != FINE:
                 return status, s, start + i
-            c = _winner(totals, present.sum())
-            renormalise_sample(scores, by_class, present, sums, totals)
-            n = first + start + i
-            hv, n_iter, converged = _discover_sample(
-                scores, by_class, present, totals, c, options, scratch, outputs.trace[:, n]
-            )
-            _write_sample(outputs, n, scratch, c, options.keep_label, options.margin)
-            outputs.hv[n] = hv
-            outputs.n_iter[n] = n_iter
-            outputs.converged[n] = converged
+        _write_reliabilities(scratch.weights, size, outputs.reliability, first + start)
     return FINE, 0, 0

@@ -14,13 +14,13 @@ from collections import namedtuple
 import numpy as np
 
 from veridical._kernels.elementary import exp_in_place
-from veridical._kernels.jit import exact_kernel, kernel
+from veridical._kernels.jit import kernel
 from veridical._kernels.prefetch import prefetch
 
 #: Rows in cache are padded to a multiple of this many numbers, so that vector loops have no remainder.
 LANES = 16
 #: How many rows ahead memory is asked for.
-_AHEAD = 2
+_AHEAD = 4
 
 PROBS, LOGITS, LOG_PROBS = 0, 1, 2
 
@@ -31,8 +31,8 @@ FINE, NOT_A_DISTRIBUTION, ABSENT, NOBODY = 0, 1, 2, 3
 Layout = namedtuple("Layout", "start source_stride sample_stride class_stride n_sources n_samples n_classes")
 
 #: A group of samples in cache.  ``scores`` is (group, sources, classes) or (group, classes, sources), padded;
-#: ``totals`` (group, classes) is their float64 sum over sources; the others are (group, sources): 1 where a
-#: source is present, the sum of its scores, and the sum of its negative scores.
+#: ``totals`` (group, classes) is their sum over sources; the others are (group, sources): 1 where a source is
+#: present, the sum of its scores, and the sum of its negative scores.
 Group = namedtuple("Group", "scores totals present sums below")
 
 
@@ -48,7 +48,7 @@ def allocate_group(size, n_sources, n_classes, by_class, like):
     classes = n_classes if by_class else _padded(n_classes)
     return Group(
         np.zeros((size, classes, sources) if by_class else (size, sources, classes), like.dtype),
-        np.zeros((size, n_classes), np.float64),
+        np.zeros((size, classes), like.dtype),
         np.zeros((size, sources), like.dtype),
         np.zeros((size, sources), like.dtype),
         np.zeros((size, sources), like.dtype),
@@ -59,14 +59,14 @@ def allocate_group(size, n_sources, n_classes, by_class, like):
 def _read_rows(flat, start, layout, rows):
     """``rows[i]`` becomes the numbers of sample i as they stand in memory."""
     n_rows, n_classes = rows.shape
-    if layout.class_stride == 1 and layout.sample_stride == n_classes:
-        run = flat[start : start + rows.size]
-        target = rows.reshape(rows.size)
-        for j in range(run.shape[0]):
-            target[j] = run[j]
-    else:
-        for i in range(n_rows):
-            run = flat[start + i * layout.sample_stride :]
+    for i in range(n_rows):
+        # A slice first: an index that is a sum could be negative for all the compiler knows, and every access
+        # would check for that.
+        run = flat[start + i * layout.sample_stride :]
+        if layout.class_stride == 1:
+            for l in range(n_classes):
+                rows[i, l] = run[l]
+        else:
             for l in range(n_classes):
                 rows[i, l] = run[l * layout.class_stride]
 
@@ -84,13 +84,6 @@ def _mark_absent(rows, s, present):
 
 
 @kernel
-def _clear_absent(rows, s, present):
-    for i in range(rows.shape[0]):
-        if present[i, s] == 0:
-            rows[i, :] = 0
-
-
-@kernel
 def _softmax_in_place(rows):
     """Softmax of each row; one with an infinite or undefined entry becomes NaN, which the checks refuse."""
     n_rows, n_classes = rows.shape
@@ -100,7 +93,7 @@ def _softmax_in_place(rows):
             x = rows[i, l]
             largest = x if x > largest else largest
             smallest = x if x < smallest else smallest
-        shift = largest + (smallest - smallest)
+        shift = largest if smallest >= np.finfo(rows.dtype).min else rows.dtype.type(np.nan)
         for l in range(n_classes):
             rows[i, l] -= shift
     exp_in_place(rows.reshape(rows.size))
@@ -112,47 +105,51 @@ def _softmax_in_place(rows):
             rows[i, l] /= total
 
 
-@exact_kernel  # the sum over sources must keep their order: it decides labels on near-ties
-def _add_to_totals(rows, totals):
-    for j in range(rows.shape[0]):
-        totals[j] += rows[j]
-
-
 @kernel
-def _store_by_class(rows, s, scores):
+def _store_by_class(rows, s, present, scores):
     n_rows, n_classes = rows.shape
     for i in range(n_rows):
         for l in range(n_classes):
             scores[i, l, s] = rows[i, l]
+        if present[i, s] == 0:
+            for l in range(n_classes):
+                scores[i, l, s] = 0
 
 
 @kernel
-def _store_by_source(rows, s, scores, sums, below):
+def _store_by_source(rows, s, present, scores, totals, sums, below):
     n_rows, n_classes = rows.shape
     zero = rows.dtype.type(0)
     for i in range(n_rows):
         total = negative = zero
-        for l in range(n_classes):
-            x = rows[i, l]
-            scores[i, s, l] = x
-            total += x
-            negative += x if x < zero else zero
+        if present[i, s] != 0:
+            for l in range(n_classes):
+                x = rows[i, l]
+                scores[i, s, l] = x
+                totals[i, l] += x
+                total += x
+                negative += x if x < zero else zero
+        else:
+            for l in range(n_classes):
+                scores[i, s, l] = zero
         sums[i, s] = total
         below[i, s] = negative
 
 
 @kernel
-def _sum_by_class(scores, sums, below):
+def _sum_by_class(scores, size, totals, sums, below):
     zero = scores.dtype.type(0)
-    n_rows, n_classes, n_sources = scores.shape
     sums[:] = 0
     below[:] = 0
-    for i in range(n_rows):
-        for l in range(n_classes):
-            for s in range(n_sources):
+    for i in range(size):
+        for l in range(scores.shape[1]):
+            total = zero
+            for s in range(scores.shape[2]):
                 x = scores[i, l, s]
+                total += x
                 sums[i, s] += x
                 below[i, s] += x if x < zero else zero
+            totals[i, l] = total
 
 
 @kernel
@@ -165,60 +162,80 @@ def _prefetch_ahead(flat, layout, first, size, s):
 
 
 @kernel
+def _store(rows, s, by_class, group):
+    if by_class:
+        _store_by_class(rows, s, group.present, group.scores)
+    else:
+        _store_by_source(rows, s, group.present, group.scores, group.totals, group.sums, group.below)
+
+
+@kernel
 def load_group(flat, layout, first, kind, by_class, group, rows):
     """Read ``rows.shape[0]`` samples of every source, from sample ``first`` on, into ``group``."""
-    size = rows.shape[0]
+    size, n_classes = rows.shape
     group.totals[:] = 0
-    totals = group.totals.reshape(group.totals.size)
+    as_it_is = kind == PROBS and layout.class_stride == 1 and layout.sample_stride == n_classes
     for s in range(layout.n_sources):
         _prefetch_ahead(flat, layout, first, size, s)
-        _read_rows(flat, layout.start + s * layout.source_stride + first * layout.sample_stride, layout, rows)
-        _mark_absent(rows, s, group.present)
-        if kind == LOGITS:
-            _softmax_in_place(rows)
-        elif kind == LOG_PROBS:
-            exp_in_place(rows.reshape(rows.size))
-        _clear_absent(rows, s, group.present)
-        _add_to_totals(rows.reshape(rows.size), totals)
-        if by_class:
-            _store_by_class(rows, s, group.scores)
+        start = layout.start + s * layout.source_stride + first * layout.sample_stride
+        if as_it_is:
+            given = flat[start : start + size * n_classes].reshape(size, n_classes)
+            _mark_absent(given, s, group.present)
+            _store(given, s, by_class, group)
         else:
-            _store_by_source(rows, s, group.scores, group.sums, group.below)
+            _read_rows(flat, start, layout, rows)
+            _mark_absent(rows, s, group.present)
+            if kind == LOGITS:
+                _softmax_in_place(rows)
+            elif kind == LOG_PROBS:
+                exp_in_place(rows.reshape(rows.size))
+            _store(rows, s, by_class, group)
     if by_class:
-        _sum_by_class(group.scores[:size], group.sums, group.below)
+        _sum_by_class(group.scores, size, group.totals, group.sums, group.below)
 
 
 @kernel
-def check_sample(present, sums, below, tolerance, skip_missing):
-    """(status, source): ``FINE``, or the first thing that is wrong with a sample and the source it is wrong with."""
-    n_present = 0
-    for s in range(present.shape[0]):
-        if present[s] == 0:
-            if not skip_missing:
-                return ABSENT, s
-        else:
-            # Written so that NaN fails.
-            if not (below[s] == 0 and abs(sums[s] - 1) <= tolerance):
-                return NOT_A_DISTRIBUTION, s
-            n_present += 1
-    return (FINE if n_present > 0 else NOBODY), 0
+def _find_fault(present, sums, below, n_sources, tolerance, skip_missing):
+    for s in range(n_sources):
+        if not (below[s] == 0 and abs(sums[s] - present[s]) <= tolerance):
+            return NOT_A_DISTRIBUTION, s
+        if present[s] == 0 and not skip_missing:
+            return ABSENT, s
+    return NOBODY, 0
 
 
 @kernel
-def renormalise_sample(scores, by_class, present, sums, totals):
-    """Scale every source to sum one, unless rounding alone explains how far they are from it."""
-    furthest = sums.dtype.type(0)
+def check_sample(present, sums, below, n_sources, tolerance, skip_missing):
+    """(status, source, exact): what is wrong with a sample, if anything, and with which source.
+
+    ``exact`` says that the sources' sums differ from one by no more than rounding.  Sources that are absent, by
+    padding or by NaN, sum to 0 and are present 0 times.
+    """
+    bound, rounding = sums.dtype.type(tolerance), sums.dtype.type(16 * np.finfo(sums.dtype).eps)
+    count = spread = beyond = inexact = negative = zero = sums.dtype.type(0)
     for s in range(present.shape[0]):
         off = abs(sums[s] - present[s])
-        furthest = off if off > furthest else furthest
-    if furthest <= 16 * np.finfo(sums.dtype).eps:
-        return
-    totals[:] = 0
+        count += present[s]
+        negative += below[s]
+        spread += off  # NaN shows here
+        beyond += off - bound if off > bound else zero
+        inexact += off - rounding if off > rounding else zero
+    good = spread == spread and beyond == 0 and negative == 0
+    if not good or count == 0 or (count < n_sources and not skip_missing):
+        status, source = _find_fault(present, sums, below, n_sources, tolerance, skip_missing)
+        return status, source, False
+    return FINE, 0, inexact == 0
+
+
+@kernel
+def renormalise_sample(scores, by_class, present, sums):
+    """Scale every source to sum one."""
     for s in range(present.shape[0]):
         if present[s] != 0:
             factor = present[s] / sums[s]
-            row = scores[:, s] if by_class else scores[s]
-            for l in range(row.shape[0]):
-                row[l] *= factor
-            for l in range(totals.shape[0]):
-                totals[l] += row[l]
+            if by_class:
+                for l in range(scores.shape[0]):
+                    scores[l, s] *= factor
+            else:
+                for l in range(scores.shape[1]):
+                    scores[s, l] *= factor

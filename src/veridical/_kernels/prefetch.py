@@ -35,18 +35,20 @@ def _emit_prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -
 
 
 @intrinsic
-def _prefetch_line(typing_context, array, index):  # type: ignore[no-untyped-def]
+def _prefetch_line(typing_context, array, index):
     return types.void(array, types.intp), _emit_prefetch
 
 
 @kernel
-def prefetch(array, start, stop):
-    """Hint that ``array[start:stop]`` will be read soon; bounds beyond the array are harmless."""
+def _prefetch_lines(array, start, stop):
     for index in range(start, stop, _CACHE_LINE // array.itemsize):
         _prefetch_line(array, index)
 
 
-if numba.config.DISABLE_JIT:
+def _do_nothing(array, start, stop):
+    pass
 
-    def prefetch(array, start, stop):
-        """Nothing to hint at when kernels run as plain Python."""
+
+#: ``prefetch(array, start, stop)`` hints that those entries will be read soon; bounds beyond the array are harmless.
+#: There is nothing to hint at when kernels run as plain Python.
+prefetch = _do_nothing if numba.config.DISABLE_JIT else _prefetch_lines

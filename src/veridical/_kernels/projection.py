@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from veridical._kernels.jit import kernel
 
 
 @kernel
-def _largest_other(z, c):
-    largest = z.dtype.type(0)
+def _excess(z, level):
+    """``sum_l max(z[l] - level, 0)``."""
+    total = zero = z.dtype.type(0)
     for l in range(z.shape[0]):
-        if l != c and z[l] > largest:
-            largest = z[l]
-    return largest
+        above = z[l] - level
+        total += above if above > zero else zero
+    return total
+
+
+@kernel
+def _count_above(z, level):
+    count = np.int32(0)
+    for l in range(z.shape[0]):
+        count += np.int32(z[l] > level)
+    return count
 
 
 @kernel
@@ -19,29 +30,32 @@ def project_onto_winner(z, c, margin):
     """Move ``z`` (in place) to the nearest point of the simplex with ``z[c] >= z[l] + margin`` for all other l.
 
     The answer cuts every other class at a level m and sets z[c] = m + margin, where m solves
-    ``m = z[c] - margin + sum_l max(z[l] - m, 0)``.  Newton's method on this convex piecewise linear
-    equation, started at its left, climbs to m in a handful of passes and needs no sort: each step averages
-    z[c] - margin with the classes that still stand above m.
+    ``m - (z[c] - margin) = sum_l max(z[l] - m, 0)``.  Newton's method on this convex piecewise linear equation,
+    started at its left, climbs to m in a handful of passes and needs no sort: each step averages z[c] - margin with
+    the classes that still stand above m.
     """
-    zero = z.dtype.type(0)
-    start = z[c] - margin
-    if _largest_other(z, c) <= start:
+    winner = z[c]
+    start = level = winner - margin
+    z[c] = -1  # never above the level
+    excess = _excess(z, level)
+    if excess == 0:
+        z[c] = winner
         return
-    level = start
-    standing = -1
-    while True:
-        count = 0
-        total = zero
-        for l in range(z.shape[0]):
-            above = l != c and z[l] > level
-            total += z[l] if above else zero
-            count += 1 if above else 0
-        # Each step leaves fewer classes standing; the same number twice is the solution.
-        if count == standing or count == 0:
-            break
+    count = _count_above(z, level)
+    standing = count + 1
+    # Each step leaves fewer classes standing; as many as before is the solution.
+    while 0 < count < standing:
         standing = count
-        level = (start + total) / z.dtype.type(count + 1)
+        level += (excess - (level - start)) / z.dtype.type(count + 1)
+        excess = _excess(z, level)
+        count = _count_above(z, level)
     for l in range(z.shape[0]):
-        if z[l] > level:
-            z[l] = level
+        z[l] = z[l] if z[l] < level else level
     z[c] = level + margin
+
+
+@kernel
+def project_rows_onto_winners(rows, winners, margin):
+    """:func:`project_onto_winner` for each row and its own winner."""
+    for i in range(rows.shape[0]):
+        project_onto_winner(rows[i], winners[i], rows.dtype.type(margin))

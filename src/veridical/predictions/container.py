@@ -131,9 +131,11 @@ class Predictions:
         chosen = np.atleast_1d(np.asarray(sources))
         if chosen.dtype.kind in "UO":
             known = {name: s for s, name in enumerate(self.source_names or ())}
-            unknown = [name for name in chosen if name not in known]
+            unknown = [str(name) for name in chosen if name not in known]
             if unknown:
-                raise ParameterError(f"no source is called {unknown[0]!r}; the sources are: {', '.join(known) or 'unnamed'}.")
+                raise ParameterError(
+                    f"no source is called {unknown[0]!r}; the sources are: {', '.join(known) or 'unnamed'}."
+                )
             return np.asarray([known[name] for name in chosen], dtype=np.intp)
         return chosen
 
@@ -171,7 +173,7 @@ def _as_sources(values: Any, sources_axis: int) -> Array | tuple[Array, ...]:
     """The sources as one (S, N, L) array, or as separate (N, L) arrays where they came so."""
     if sources_axis not in (0, 1) or isinstance(sources_axis, bool):
         raise ParameterError(f"sources_axis is {sources_axis!r}; it is 0 for (S, N, L) or 1 for (N, S, L).")
-    if isinstance(values, (list, tuple)) and values and np.ndim(values[0]) == 2:
+    if isinstance(values, (list, tuple)) and values and getattr(values[0], "ndim", 0) == 2:
         if sources_axis != 0:
             raise ParameterError("a list of arrays has its sources first; leave sources_axis at 0.")
         sources = tuple(check_scores(source, f"source {s}", 2, "(samples, classes)") for s, source in enumerate(values))

@@ -75,9 +75,7 @@ def as_numbers(values: Any, what: str) -> Array:
     except ValueError as error:
         raise ShapeError(f"{what} cannot be made into one array ({error}); give rows of equal length.") from None
     if array.dtype.kind not in "fiub":
-        raise DtypeError(
-            f"{what} has dtype {array.dtype}; give real numbers, for example array.astype(numpy.float32)."
-        )
+        raise DtypeError(f"{what} has dtype {array.dtype}; give real numbers, for example array.astype(numpy.float32).")
     return array
 
 
@@ -90,8 +88,8 @@ def check_scores(values: Any, what: str, n_dims: int, axes: str) -> Array:
         )
     if array.shape[-1] < 2:
         raise ShapeError(
-            f"{what} has {array.shape[-1]} class{'es' * (array.shape[-1] != 1)} (shape {array.shape}); at least two are "
-            "needed: for a binary problem give both columns, 1 - p and p."
+            f"{what} has {array.shape[-1]} class{'es' * (array.shape[-1] != 1)} (shape {array.shape}); at least two "
+            "are needed: for a binary problem give both columns, 1 - p and p."
         )
     return array
 
@@ -111,7 +109,8 @@ def check_labels(labels: Any, n_samples: int, n_classes: int) -> npt.NDArray[np.
     if outside.size:
         first = int(outside[0])
         raise LabelError(
-            f"the label of sample {first} is {array[first]}; with {n_classes} classes labels go from 0 to {n_classes - 1}."
+            f"the label of sample {first} is {array[first]}; with {n_classes} classes labels go from 0 to "
+            f"{n_classes - 1}."
         )
     return array.astype(np.int64, copy=False)
 
@@ -129,7 +128,7 @@ def check_names(names: Sequence[str] | None, expected: int, what: str) -> tuple[
 
 
 def reject_row(row: Array, kind: Kind, where: str) -> NoReturn:
-    """Say what is wrong with a row of scores that is no distribution; ``where`` names the row ("source 2, sample 7")."""
+    """Say what is wrong with a row of scores that is no distribution; ``where`` names the row, as in "sample 7"."""
     values = np.asarray(row, dtype=np.float64)
     noun = {"probs": "probability", "logits": "logit", "log_probs": "log-probability"}[kind]
     wrong = np.isnan(values) | (values == np.inf)

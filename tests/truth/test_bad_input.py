@@ -1,0 +1,129 @@
+"""What discover refuses, by name, place and value."""
+
+import numpy as np
+import pytest
+from ensembles import random_ensemble
+
+import veridical as vd
+from veridical import errors
+
+
+@pytest.fixture(params=[4, 60], ids=["few classes", "many classes"])
+def probs(request, rng):
+    return random_ensemble(rng, 3, 5, request.param)
+
+
+def test_order_of_reports(rng):
+    """The first bad sample is reported, whichever thread finds another one first."""
+    probs = random_ensemble(rng, 3, 2000, 4)
+    probs[2, 1700, 0] = probs[1, 900, 0] = -1
+    for _ in range(5):
+        with pytest.raises(errors.NegativeProbabilityError, match="source 1, sample 900"):
+            vd.discover(probs)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+def test_not_finite(probs, value, kind):
+    probs[1, 4, 2] = value
+    with pytest.raises(errors.NotFiniteError, match=f"source 1, sample 4: .* of class 2 is {value}"):
+        vd.discover(probs, kind=kind)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_not_finite_log_probs(probs, value):
+    scores = np.log(probs)
+    scores[1, 4, 2] = value
+    with pytest.raises(errors.NotFiniteError, match="the log-probability of class 2"):
+        vd.discover(scores, kind="log_probs")
+
+
+def test_all_minus_infinity(probs):
+    scores = np.log(probs)
+    scores[0, 0] = -np.inf
+    with pytest.raises(errors.NotNormalisedError, match=r"source 0, sample 0: .* sum to 0"):
+        vd.discover(scores, kind="log_probs")
+
+
+def test_negative_that_looks_like_rounding(probs):
+    probs[2, 1, 0] += probs[2, 1, 3] + 1e-7
+    probs[2, 1, 3] = -1e-7
+    with pytest.raises(errors.NegativeProbabilityError, match=r"class 3 is -1e-07; .* rounding: clip at 0"):
+        vd.discover(probs)
+
+
+def test_logits_given_as_probabilities(probs):
+    with pytest.raises(errors.NegativeProbabilityError, match=r'kind="logits"'):
+        vd.discover(np.log(probs))
+    with pytest.raises(errors.NotNormalisedError, match=r'sum to .* kind="logits"'):
+        vd.discover(probs * 7)
+
+
+def test_logits_given_as_log_probabilities(rng):
+    with pytest.raises(errors.NotNormalisedError, match=r'log-probabilities sum to .* kind="logits"'):
+        vd.discover(rng.standard_normal((3, 5, 4)), kind="log_probs")
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float16, 2e-3), (np.float32, 1e-4), (np.float64, 1e-5)])
+def test_tolerance_by_dtype(dtype, tolerance):
+    within = np.array([[[0.5, 0.5 + 0.4 * tolerance]]] * 3).astype(dtype)
+    np.testing.assert_allclose(vd.discover(within).probs.sum(axis=1), 1, atol=1e-6)
+    beyond = np.array([[[0.5, 0.5 + 4 * tolerance]]] * 3).astype(dtype)
+    with pytest.raises(errors.NotNormalisedError, match=rf"the tolerance for {np.dtype(dtype)}\); divide each row"):
+        vd.discover(beyond)
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        (np.ones((4, 2)) / 2, errors.ShapeError, r"2 dimensions \(shape \(4, 2\)\); give shape \(sources, samples"),
+        (np.ones((1, 2, 3, 4)), errors.ShapeError, "4 dimensions"),
+        (np.float64(0.5), errors.ShapeError, "0 dimensions"),
+        (np.ones((3, 4, 1)), errors.ShapeError, "1 class .*give both columns"),
+        (np.ones((3, 4, 0)), errors.ShapeError, "0 classes"),
+        (np.ones((0, 4, 2)), errors.ShapeError, "there are no sources"),
+        ([], errors.ShapeError, "dimension"),
+        ([np.ones((4, 2)) / 2, np.ones((3, 2)) / 2], errors.ShapeError, r"source 1 has shape \(3, 2\)"),
+        ([np.ones((4, 2)) / 2, np.ones(4)], errors.ShapeError, "source 1 has 1 dimension "),
+        (np.full((2, 2, 2), None), errors.DtypeError, "dtype object; give real numbers"),
+        (np.full((2, 2, 2), "x"), errors.DtypeError, "dtype <U1"),
+        (np.ones((2, 2, 2), complex), errors.DtypeError, "complex128"),
+        ([[[0.5, 0.5], [1.0]]], errors.ShapeError, "rows of equal length"),
+    ],
+)  # fmt: skip
+def test_wrong_arrays(values, error, message):
+    with pytest.raises(error, match=message):
+        vd.discover(values)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "percent"}, "kind 'percent' is unknown; choose one of: probs, logits, log_probs"),
+        ({"missing": "ignore"}, "missing 'ignore' is unknown; choose one of: raise, skip"),
+        ({"tol": -1}, "tol is -1; give a number of at least 0"),
+        ({"tol": float("nan")}, "tol is nan"),
+        ({"tol": "small"}, "tol is 'small'"),
+        ({"max_iter": -1}, "max_iter is -1; give a whole number of at least 0"),
+        ({"max_iter": 2.5}, "max_iter is 2.5"),
+        ({"n_threads": 0}, "n_threads is 0"),
+        ({"sources_axis": 2}, "sources_axis is 2"),
+    ],
+)
+def test_wrong_options(probs, options, message):
+    with pytest.raises(errors.ParameterError, match=message):
+        vd.discover(probs, **options)
+
+
+def test_contradicting_predictions(probs):
+    predictions = vd.Predictions(np.log(probs), kind="logits")
+    with pytest.raises(errors.ParameterError, match="kind='probs' contradicts"):
+        vd.discover(predictions, kind="probs")
+    with pytest.raises(errors.ParameterError, match="leave sources_axis out"):
+        vd.discover(predictions, sources_axis=1)
+
+
+def test_errors_share_a_base():
+    assert issubclass(errors.NotNormalisedError, errors.VeridicalError)
+    assert issubclass(errors.NotNormalisedError, ValueError)
+    assert str(errors.UnknownNameError("a sentence.")) == "a sentence."
