@@ -212,13 +212,13 @@ def test_images_that_do_not_fit(tmp_path: Path) -> None:
         train_ensemble(train.first(1), out=out, arch="resnet8")
     with pytest.raises(UnknownNameError, match="recipe 'fast' is unknown; choose one of: paper"):
         train_ensemble(train, test, out=out, arch="resnet8", recipe="fast")
-    with pytest.raises(ParameterError, match="device 'cuda' is not there|device 'tpu' is unknown"):
+    with pytest.raises(ParameterError, match="device 'tpu' is unknown; choose one of: auto, cpu"):
         train_ensemble(train, test, out=out, arch="resnet8", device="tpu")
     assert not out.exists()
 
 
 def test_divergence_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match=r"training diverged in epoch \d .*; try a smaller learning rate than 1e\+12"):
+    with pytest.raises(ParameterError, match=r"training diverged in epoch \d .*; try a smaller .* than 1e\+12"):
         train_ensemble(
             *few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=replace(QUICK, learning_rate=1e12, epochs=6)
         )

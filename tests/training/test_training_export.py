@@ -110,9 +110,7 @@ def test_monte_carlo_dropout(samples: tuple[torch.Tensor, torch.Tensor]) -> None
     assert torch.equal(torch.get_rng_state(), before)
     assert first.n_sources == 5
     assert len({source.tobytes() for source in first.values}) == 5
-    np.testing.assert_array_equal(
-        collect_predictions(model, loader, mc_samples=5, random_state=1).values, first.values
-    )
+    np.testing.assert_array_equal(collect_predictions(model, loader, mc_samples=5, random_state=1).values, first.values)
     assert (collect_predictions(model, loader, mc_samples=5, random_state=7).values != first.values).any()
     plain = collect_predictions(model, loader).values[0]
     many = collect_predictions(model, loader, mc_samples=300).values.mean(axis=0)
@@ -167,7 +165,13 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, samples: tuple[to
         ([], loader, {}, ParameterError, "there are no models"),
         ([linear(0), "net"], loader, {}, ParameterError, "a model is a str; give torch modules"),
         ([linear(0), linear(1)], shuffled, {}, LabelError, "model 1, samples from 0: the loader gives other labels"),
-        ([linear(0), linear(1)], iter(list(loader)), {}, InvalidInputError, "gave 0 samples to model 1 and 50 to the f"),
+        (
+            [linear(0), linear(1)],
+            iter(list(loader)),
+            {},
+            InvalidInputError,
+            "gave 0 samples to model 1 and 50 to the f",
+        ),
         ([linear(0), linear(1, 3)], loader, {}, ShapeError, "model 1, samples from 0: 3 classes, and 4 before"),
         ([nn.Flatten(0)], loader, {}, ShapeError, r"model 0, samples from 0: the output has shape \(96,\)"),
         ([linear(0), _NaN()], loader, {}, NotFiniteError, "model 1 says NaN about sample 3"),

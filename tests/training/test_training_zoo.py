@@ -21,7 +21,13 @@ def test_a_zoo_network_computes_the_same_here(tmp_path: Path, arch: str) -> None
     theirs = settled(ZOO[arch](10), seed=2)
     parallel = arch == "resnet50"  # trained on several devices, and saved with what training needed
     state = {("module." if parallel else "") + name: tensor for name, tensor in theirs.state_dict().items()}
-    wrapped = {"epoch": 90, "arch": arch, "state_dict": state, "best_acc1": torch.tensor(76.1), "optimizer": {"lr": 0.1}}
+    wrapped = {
+        "epoch": 90,
+        "arch": arch,
+        "state_dict": state,
+        "best_acc1": torch.tensor(76.1),
+        "optimizer": {"lr": 0.1},
+    }
     path = tmp_path / "net.pt"
     torch.save(wrapped if parallel else state, path)
 
