@@ -19,7 +19,6 @@ MAY_IMPORT = {
     "_atomic": {"errors"},
     "_parallel": {"errors"},
     "_kernels": set(),
-    "_atomic": {"errors"},
     "predictions": {"errors", "_extras", "_atomic"},
     "truth": {"_kernels", "_parallel", "errors", "predictions"},
     # Training meets the rest only through predictions.
