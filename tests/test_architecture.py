@@ -16,14 +16,17 @@ MAY_IMPORT = {
     "_version": set(),
     "errors": set(),
     "_extras": {"errors"},
+    "_atomic": {"errors"},
     "_parallel": {"errors"},
     "_kernels": set(),
-    "predictions": {"errors", "_extras", "_parallel"},
+    "predictions": {"errors", "_extras", "_parallel", "_atomic"},
     "truth": {"_kernels", "_parallel", "errors", "predictions"},
     "metrics": {"_kernels", "_parallel", "errors", "predictions", "truth"},
-    "calibrate": {"_version", "_kernels", "_parallel", "errors", "predictions", "truth", "metrics"},
+    "calibrate": {"_version", "_atomic", "_kernels", "_parallel", "errors", "predictions", "truth", "metrics"},
+    # Training meets the rest only through predictions.
+    "training": {"_version", "errors", "_extras", "_atomic", "_parallel", "predictions"},
     "data": {"predictions"},
-    "evaluation": {"_version", "_parallel", "errors", "predictions", "truth", "metrics", "calibrate"},
+    "evaluation": {"_version", "_atomic", "_parallel", "errors", "predictions", "truth", "metrics", "calibrate"},
     "report": {
         "_version",
         "_atomic",
@@ -35,7 +38,7 @@ MAY_IMPORT = {
         "calibrate",
         "evaluation",
     },
-    "cli": {"_version", "errors", "_extras", "_atomic", "predictions", "data", "calibrate", "evaluation", "report"},
+    "cli": {"_version", "errors", "_extras", "_atomic", "predictions", "data", "calibrate", "evaluation", "report", "metrics", "training"},
 }
 
 
