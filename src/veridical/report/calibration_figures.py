@@ -14,15 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def _lowest(data: ReportData) -> float:
-    """Where the axes of all diagrams begin: below the least confidence and accuracy, at a tenth."""
-    shown = [
-        value
-        for panel in data.reliability
-        for value in (*panel.confidence, *panel.accuracy, *panel.low)
-        if not math.isnan(value)
-    ]
-    return max(0.0, min(math.floor(10 * min(shown)) / 10, 0.8))
+def _lowest(data: ReportData, binning: str) -> float:
+    """Where the axis of confidence begins in all diagrams: below the least of them, at a tenth."""
+    panels = [panel for panel in data.reliability if panel.binning == binning]
+    shown = [value for panel in panels for value in panel.confidence if not math.isnan(value)]
+    return min(math.floor(10 * min(shown)) / 10, 0.8)
 
 
 def most_in_bin(data: ReportData, binning: str) -> float:
@@ -42,7 +38,7 @@ def draw_reliability(data: ReportData, panel: ReliabilityPanel) -> Drawing:
     """Accuracy against confidence per bin, coloured by count, with what chance alone would do; histogram below."""
     histogram = next(found for found in data.histograms if found.method == panel.method)
     title = shown_title(panel.method)
-    lowest = _lowest(data)
+    lowest = _lowest(data, panel.binning)
     tips: dict[str, str] = {}
     with drawing_style():
         figure, axes = new_axes(4.5, 5.4, bottom=1.85)
@@ -52,7 +48,7 @@ def draw_reliability(data: ReportData, panel: ReliabilityPanel) -> Drawing:
         below.set_ylim(0, 1.08 * max(r + w for h in data.histograms for r, w in zip(h.right, h.wrong, strict=True)))
         axes.tick_params(labelbottom=False)
     scores = data.evaluation[panel.method] if data.evaluation else None
-    ece = f" ECE {100 * scores.summary['ece'].value:.2f} %." if scores else ""
+    ece = f" ECE {100 * scores.summary['ece'].value:.2f}%." if scores else ""
     alt = (
         f"Reliability diagram of {title}: accuracy against confidence in {len(panel.counts)} bins, with a histogram of "
         f"confidences.{ece} The table below holds the numbers."
@@ -65,9 +61,9 @@ def bin_text(panel: ReliabilityPanel, b: int) -> str:
     count = round(panel.counts[b])
     where = f"Confidence {panel.edges[b]:.3f} to {panel.edges[b + 1]:.3f}"
     return (
-        f"{where}\n{count:,} samples\nmean confidence {100 * panel.confidence[b]:.1f} %\n"
-        f"accuracy {100 * panel.accuracy[b]:.1f} %\n"
-        f"by chance {100 * panel.low[b]:.1f} to {100 * panel.high[b]:.1f} %"
+        f"{where}\n{count:,} samples\nmean confidence {100 * panel.confidence[b]:.1f}%\n"
+        f"accuracy {100 * panel.accuracy[b]:.1f}%\n"
+        f"by chance {100 * panel.low[b]:.1f} to {100 * panel.high[b]:.1f}%"
     )
 
 
@@ -79,33 +75,32 @@ def _draw_bins(axes: Axes, panel: ReliabilityPanel, most: float, lowest: float, 
         role = level_role(count / most)
         (bar,) = axes.bar(
             left,
-            panel.accuracy[b] - lowest,
+            panel.accuracy[b],
             right - left,
-            bottom=lowest,
             align="edge",
             color=colour(role),
             edgecolor=colour("surface"),
             linewidth=0.8,
         )
         bar.set_gid(f"bin-{b}")
-        (band,) = axes.bar(
-            left,
-            panel.high[b] - panel.low[b],
-            right - left,
-            bottom=panel.low[b],
-            align="edge",
-            color=colour("band"),
-            alpha=0.42,
-        )
-        band.set_gid(f"band-{b}")
-        tips[f"bin-{b}"] = tips[f"band-{b}"] = bin_text(panel, b)
+        tips[f"bin-{b}"] = bin_text(panel, b)
     axes.plot([lowest, 1], [lowest, 1], color=colour("quiet"), linewidth=1, linestyle=(0, (4, 3)))
     for b, count in enumerate(panel.counts):
-        if count:
-            (dot,) = axes.plot(panel.confidence[b], panel.accuracy[b], "o", color=colour("ink"), markersize=3.6)
-            dot.set_gid(f"dot-{b}")
-            tips[f"dot-{b}"] = bin_text(panel, b)
-    axes.set(xlim=(lowest, 1.004), ylim=(lowest, 1.004), ylabel="accuracy")
+        if not count:
+            continue
+        where = panel.confidence[b]
+        (band,) = axes.plot(
+            [where, where],
+            [panel.low[b], panel.high[b]],
+            color=colour("band"),
+            linewidth=4.5,
+            solid_capstyle="round",
+        )
+        (dot,) = axes.plot(where, panel.accuracy[b], "o", color=colour("ink"), markersize=3.6)
+        for artist, name in ((band, f"band-{b}"), (dot, f"dot-{b}")):
+            artist.set_gid(name)
+            tips[name] = tips[f"bin-{b}"]
+    axes.set(xlim=(lowest, 1.004), ylim=(0, 1.02), ylabel="accuracy")
     axes.grid(True)
 
 
@@ -148,7 +143,7 @@ def draw_risk(data: ReportData, *, legend: bool = False) -> Drawing:
                 [100 * risk for risk in curve.risk],
                 color=colour(roles[curve.score]),
                 linewidth=1.7,
-                label=f"{curve.title} (AURC {100 * curve.aurc:.2f} %)",
+                label=f"{curve.title} (AURC {100 * curve.aurc:.2f}%)",
             )
             line.set_gid(f"line-{curve.score}")
         axes.set(xlim=(0, 100), xlabel="samples kept, least doubtful first (%)", ylabel="wrong among them (%)")
@@ -160,11 +155,11 @@ def draw_risk(data: ReportData, *, legend: bool = False) -> Drawing:
         "kind": "lines",
         "x": [round(100 * share) for share in data.risk[0].coverage],
         "range": [0, 100],
-        "heading": "{x} % kept",
+        "heading": "{x}% kept",
         "series": [
-            {"id": c.score, "title": c.title, "values": [f"{100 * risk:.2f} %" for risk in c.risk]} for c in data.risk
+            {"id": c.score, "title": c.title, "values": [f"{100 * risk:.2f}%" for risk in c.risk]} for c in data.risk
         ],
     }
-    described = "; ".join(f"{curve.title}: AURC {100 * curve.aurc:.2f} %" for curve in data.risk)
+    described = "; ".join(f"{curve.title}: AURC {100 * curve.aurc:.2f}%" for curve in data.risk)
     alt = f"Error rate against the share of samples kept, by what samples are ordered by. {described}."
     return Drawing("risk", alt, figure, series={f"line-{c.score}": c.score for c in data.risk}, hover=hover)

@@ -83,7 +83,7 @@ class Disagreement:
     Attributes
     ----------
     score_edges, hv_edges : numbers
-        Of a grid; HV beyond the last edge, the 99.5 % quantile, is counted in the last row.
+        Of a grid; HV beyond the last edge, the 99.5% quantile, is counted in the last row.
     right, wrong : rows of counts, one row per step of HV
         Without labels all samples are in ``right``.
     median : numbers

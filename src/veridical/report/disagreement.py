@@ -85,7 +85,7 @@ def _listed(order: Array, predicted: Array, n_classes: int) -> Array:
 def _votes(given: Predictions, samples: Array) -> list[tuple[tuple[int, int], ...]]:
     """Which labels the sources name for each sample, and how many name them."""
     values = given.select(samples=samples).values.astype(np.float64)
-    present = ~np.isnan(values).any(axis=2)
+    present: Array = np.logical_not(np.isnan(values).any(axis=2))
     named = np.nan_to_num(values, nan=0.0).argmax(axis=2)
     found = []
     for n in range(len(samples)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from veridical.evaluation.methods import title_of
+from veridical.metrics import METRICS
 
 #: Where the paper's name differs from the name one types.
 _PAPER_TITLES = {
@@ -32,3 +33,9 @@ def shortened(name: str, length: int) -> str:
     """At most ``length`` characters, the last an ellipsis where something was cut."""
     shown = printable(name)
     return shown if len(shown) <= length else shown[: length - 1] + "…"
+
+
+def metric_text(metric: str, value: float, *, unit: bool = True) -> str:
+    """A metric's value as the page shows it."""
+    shown = METRICS[metric].text(value)
+    return shown.replace(" %", "%" if unit else "")

@@ -69,7 +69,8 @@ def prepare_report(
     truth, mean = combine(given, "atde"), combine(given, "mean")
     points = [point for k in steps for point in _sweep_at(given, k, stages)]
     stages.begin("where the sources disagree")
-    verdict, tone = verdict_of(judged and judged.evaluation, inspection, judged and chosen)
+    evaluation, about = (None, None) if judged is None else (judged.evaluation, chosen)
+    verdict, tone = verdict_of(evaluation, inspection, about)
     disagreement = disagreement_of(truth.hv, mean.probs.max(axis=1), _right(mean.prediction, given.labels))
     disputed = disputed_samples(given, truth.hv, mean)
     stages.begin("drawing")
@@ -77,9 +78,9 @@ def prepare_report(
         title=title or "How well calibrated is this ensemble?",
         verdict=verdict,
         tone=tone,
-        method=judged and chosen,
+        method=about,
         inspection=inspection,
-        evaluation=judged and judged.evaluation,
+        evaluation=evaluation,
         reliability=() if judged is None else _reliability(judged),
         histograms=() if judged is None else _histograms(judged),
         sweep=tuple(points),
@@ -145,13 +146,14 @@ def _histograms(judged: Judged) -> tuple[ConfidenceHistogram, ...]:
     found = []
     for method, probs in judged.probs.items():
         confidence, right = probs.max(axis=1), probs.argmax(axis=1) == labels_of(judged.scored_on)
-        counts = [np.histogram(np.minimum(confidence[side], 1.0), edges)[0] for side in (right, ~right)]
+        counts = [np.histogram(np.minimum(confidence[side], 1.0), edges)[0].tolist() for side in (right, ~right)]
         scores = judged.evaluation[method]
         found.append(
             ConfidenceHistogram(
-                method,
-                _floats(edges),
-                *(tuple(int(n) for n in side) for side in counts),
+                method=method,
+                edges=_floats(edges),
+                right=tuple(counts[0]),
+                wrong=tuple(counts[1]),
                 mean_confidence=scores.mean_confidence,
                 accuracy=scores.summary["accuracy"].value,
             )

@@ -15,7 +15,7 @@ from veridical.metrics import METRICS
 from veridical.report.calibration_figures import count_legend, draw_reliability, draw_risk
 from veridical.report.data import ReportData
 from veridical.report.drawing import inline_svg
-from veridical.report.names import printable, shown_title
+from veridical.report.names import metric_text, printable, shown_title
 from veridical.report.prepare import SWEEP_METRICS
 from veridical.report.source_figures import (
     MOST_IN_MATRIX,
@@ -46,7 +46,10 @@ def render_html(data: ReportData) -> str:
     script, style = _resource("page.js"), theme_css() + "\n" + _resource("page.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_resource), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(_resource),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
     return environment.get_template("page.html.j2").render(
@@ -93,11 +96,23 @@ def _tiles(data: ReportData) -> list[tuple[str, str, str]]:
     title = shown_title(data.method)
     floor = after.summary["ece"].floor or 0.0
     tiles = [
-        ("ECE of the mean", METRICS["ece"].text(before.summary["ece"].value), f"confidence {100 * before.gap:+.1f} points"),
-        (f"ECE with {title}", METRICS["ece"].text(after.summary["ece"].value), f"noise floor {METRICS['ece'].text(floor)}"),
-        ("Accuracy", METRICS["accuracy"].text(after.summary["accuracy"].value), f"{after.labels_changed:,} labels changed"),
+        ("ECE of the mean", metric_text("ece", before.summary["ece"].value), _gap_text(before.gap)),
+        (
+            f"ECE with {title}",
+            metric_text("ece", after.summary["ece"].value),
+            f"noise floor {metric_text('ece', floor)}",
+        ),
+        (
+            "Accuracy",
+            metric_text("accuracy", after.summary["accuracy"].value),
+            f"{after.labels_changed:,} labels changed",
+        ),
     ]
     return [*(tiles if data.method != "mean" else [tiles[0], tiles[2]]), shape]
+
+
+def _gap_text(gap: float) -> str:
+    return f"confidence {100 * abs(gap):.1f} points {'above' if gap > 0 else 'below'} accuracy"
 
 
 def _calibration(data: ReportData) -> dict[str, Any] | None:

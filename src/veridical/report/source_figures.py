@@ -10,7 +10,7 @@ import numpy as np
 from veridical.metrics import METRICS
 from veridical.report.data import ReportData
 from veridical.report.drawing import Drawing, cells, drawing_style, new_axes
-from veridical.report.names import printable, shortened, shown_title
+from veridical.report.names import metric_text, printable, shortened, shown_title
 from veridical.report.style import N_LEVELS, colour, series_roles
 
 #: A larger matrix could not be read; of more sources, those that agree least are shown.
@@ -27,7 +27,7 @@ def draw_sources(data: ReportData) -> Drawing:
     outlier = data.inspection.outlier
     tips = {}
     with drawing_style():
-        figure, axes = new_axes(4.5, 3.7)
+        figure, axes = new_axes(4.5, 4.5)
         axes.axhline(100 / n_sources, color=colour("quiet"), linewidth=1, linestyle=(0, (4, 3)))
         for s, (source, share) in enumerate(zip(sources, shares, strict=True)):
             role = "wrong" if s == outlier and n_sources > 2 else "series-3"
@@ -36,7 +36,7 @@ def draw_sources(data: ReportData) -> Drawing:
                 100 * share, trust, "o", color=colour(role), markersize=6.5, markeredgecolor=colour("surface")
             )
             dot.set_gid(f"source-{s}")
-            tips[f"source-{s}"] = f"{printable(source.name)}\n{what} {100 * share:.2f} %\nmean reliability {trust:.2f} %"
+            tips[f"source-{s}"] = f"{printable(source.name)}\n{what} {100 * share:.2f}%\nmean reliability {trust:.2f}%"
         axes.margins(0.1, 0.16)
         if n_sources > 2:
             middle = sum(axes.get_xlim()) / 2
@@ -69,26 +69,24 @@ def draw_agreement(data: ReportData) -> Drawing:
     low, high = float(between.min()), float(between.max())
     step = (high - low) / N_LEVELS or 1.0
     levels = np.clip((matrix - low) / step, 0, N_LEVELS - 1).astype(int)
-    roles = [
-        [None if r == c else f"level-{levels[r, c]}" for c in range(len(shown))] for r in range(len(shown))
-    ]
+    roles = [[None if r == c else f"level-{levels[r, c]}" for c in range(len(shown))] for r in range(len(shown))]
     with drawing_style():
-        margin = 0.95 if len(shown) <= _NAMED_UP_TO else 0.4
-        figure, axes = new_axes(4.5, 4.5 - 0.12, left=margin, bottom=margin)
+        size = 7.5 if len(shown) <= 16 else 6.2
+        named = len(shown) <= _NAMED_UP_TO
+        labels = [shortened(name, 14) if named else "" for name in names]
+        margin = 0.16 + 0.0088 * size * max(len(label) for label in labels)
+        figure, axes = new_axes(4.5, 4.5, left=margin, bottom=margin)
         positions = np.arange(len(shown) + 1)
         cells(axes, positions, positions, roles)
         axes.set(xlim=(0, len(shown)), ylim=(len(shown), 0))
-        if len(shown) <= _NAMED_UP_TO:
-            ticks = positions[:-1] + 0.5
-            size = 7.5 if len(shown) <= 16 else 6.2
-            axes.set_xticks(ticks, [shortened(name, 14) for name in names], rotation=90, fontsize=size)
-            axes.set_yticks(ticks, [shortened(name, 14) for name in names], fontsize=size)
-        axes.tick_params(length=0)
-    hover = {"kind": "agreement", "names": names, "values": [[f"{100 * v:.1f} %" for v in row] for row in matrix]}
+        axes.set_xticks(positions[:-1] + 0.5, labels, rotation=90, fontsize=size)
+        axes.set_yticks(positions[:-1] + 0.5, labels, fontsize=size)
+        axes.tick_params(length=0, pad=2)
+    hover = {"kind": "agreement", "names": names, "values": [[f"{100 * v:.1f}%" for v in row] for row in matrix]}
     least = np.unravel_index(np.argmin(np.where(np.eye(len(shown)), 2, matrix)), matrix.shape)
     alt = (
-        f"How often two of {len(shown)} sources name the same label: from {100 * low:.1f} % "
-        f"({names[least[0]]} and {names[least[1]]}) to {100 * high:.1f} %."
+        f"How often two of {len(shown)} sources name the same label: from {100 * low:.1f}% "
+        f"({names[least[0]]} and {names[least[1]]}) to {100 * high:.1f}%."
     )
     return Drawing("agreement", alt, figure, hover=hover)
 
@@ -100,8 +98,8 @@ def agreement_legend(data: ReportData) -> list[tuple[str, str]]:
     between = matrix[~np.eye(len(shown), dtype=bool)]
     bounds = np.linspace(between.min(), between.max(), N_LEVELS + 1)
     if bounds[0] == bounds[-1]:
-        return [("level-0", f"{100 * bounds[0]:.1f} %")]
-    return [(f"level-{k}", f"{100 * bounds[k]:.1f}–{100 * bounds[k + 1]:.1f} %") for k in range(N_LEVELS)]
+        return [("level-0", f"{100 * bounds[0]:.1f}%")]
+    return [(f"level-{k}", f"{100 * bounds[k]:.1f}–{100 * bounds[k + 1]:.1f}%") for k in range(N_LEVELS)]
 
 
 def draw_sweep(data: ReportData, metric: str, *, legend: bool = False) -> Drawing:
@@ -125,7 +123,7 @@ def draw_sweep(data: ReportData, metric: str, *, legend: bool = False) -> Drawin
                 label=shown_title(method),
             )
             drawn.set_gid(f"line-{method}")
-            texts = [described.text(height / scale) if math.isfinite(height) else "infinite" for _, height in line]
+            texts = [metric_text(metric, height / scale) if math.isfinite(height) else "infinite" for _, height in line]
             series.append({"id": method, "title": shown_title(method), "values": texts})
         axes.set(xlabel="sources", ylabel=f"{described.title} (%)" if described.in_percent else described.title)
         axes.locator_params(axis="x", integer=True)
@@ -174,7 +172,8 @@ def draw_disagreement(data: ReportData, side: str) -> Drawing:
     }
     total = sum(sum(line) for line in counts)
     which = f"{total:,} {side} predictions" if data.evaluation is not None else f"{total:,} samples"
-    alt = f"Density of HV against the winning score of {which}. Rank correlation over all samples {_number(found.correlation)}."
+    correlation = _number(found.correlation)
+    alt = f"Density of HV against the winning score of {which}. Rank correlation over all samples {correlation}."
     return Drawing(f"disagreement-{side}", alt, figure, hover=hover)
 
 

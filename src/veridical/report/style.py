@@ -46,12 +46,12 @@ PAGE_COLOURS = {
 }
 N_SERIES, N_LEVELS = 8, 6
 #: The usual methods always have the same colour; the method that the report is about is the fourth.
-_USUAL = {"mean": 0, "tde": 1, "atde": 2, "hv": 6}
+_USUAL = {"mean": 0, "tde": 1, "atde": 2, "hv": 4}
 
 RC: dict[Any, Any] = {
     "font.family": "sans-serif",
-    "font.size": 8.5,
-    "axes.titlesize": 9,
+    "font.size": 9.2,
+    "axes.titlesize": 9.2,
     "axes.labelcolor": COLOURS["quiet"][0],
     "axes.edgecolor": COLOURS["frame"][0],
     "axes.linewidth": 0.8,
@@ -107,7 +107,9 @@ def theme_css() -> str:
         [
             f":root{{color-scheme:light;{';'.join(light)}}}",
             f":root[data-theme=dark]{{color-scheme:dark;{';'.join(dark)}}}",
-            "@media (prefers-color-scheme:dark){:root:not([data-theme=light]){color-scheme:dark;" + ";".join(dark) + "}}",
+            "@media (prefers-color-scheme:dark){:root:not([data-theme=light]){color-scheme:dark;"
+            + ";".join(dark)
+            + "}}",
             f"@media print{{:root{{{';'.join(f'{entry}!important' for entry in light)}}}}}",
         ]
     )

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from veridical.evaluation import Evaluation, MethodScores
 from veridical.metrics import METRICS, SummaryRow
 from veridical.report.data import DisputedSample, ReliabilityPanel, ReportData
-from veridical.report.names import printable, shown_title
+from veridical.report.names import metric_text, printable, shown_title
 from veridical.report.prepare import SWEEP_METRICS
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Text, what to sort by, a smaller second line, and a class of the style sheet."""
+    """Text, what to sort by, smaller lines below, and classes of the style sheet."""
 
     text: str
     value: float | str
-    note: str = ""
+    notes: tuple[str, ...] = ()
     mark: str = ""
 
 
@@ -41,7 +41,7 @@ def _number(value: float, text: str) -> Cell:
 
 
 def _percent(value: float | None, digits: int = 1) -> Cell:
-    return Cell("–", "") if value is None else _number(value, f"{100 * value:.{digits}f} %")
+    return Cell("–", "") if value is None else _number(value, f"{100 * value:.{digits}f}%")
 
 
 def metrics_table(evaluation: Evaluation) -> Table:
@@ -50,7 +50,7 @@ def metrics_table(evaluation: Evaluation) -> Table:
     rows = []
     for scores in evaluation.methods:
         cells = [_metric_cell(scores.summary[metric], best[metric]) for metric in SWEEP_METRICS]
-        gap = Cell(f"{100 * scores.gap:+.2f}", scores.gap)
+        gap = Cell(f"{100 * scores.gap:+.2f}".replace("-", "−"), scores.gap)
         changed = Cell(f"{scores.labels_changed:,}", scores.labels_changed)
         rows.append((_text(_title(scores)), *cells, gap, changed))
     heading = ("Method", *(METRICS[metric].title for metric in SWEEP_METRICS), "Gap (points)", "Labels changed")
@@ -69,17 +69,18 @@ def _best(evaluation: Evaluation, metric: str) -> float:
 
 
 def _metric_cell(row: SummaryRow, best: float) -> Cell:
-    metric = METRICS[row.metric]
     notes = []
     if row.low is not None and row.high is not None:
-        notes.append(f"{metric.text(row.low).removesuffix(' %')} to {metric.text(row.high)}")
+        notes.append(
+            f"{metric_text(row.metric, row.low, unit=False)} to {metric_text(row.metric, row.high, unit=False)}"
+        )
     if row.floor is not None and row.floor_high is not None:
-        notes.append(f"floor {metric.text(row.floor)}")
+        notes.append(f"floor {metric_text(row.metric, row.floor, unit=False)}")
     at_floor = row.floor_high is not None and row.value <= row.floor_high
     mark = " ".join(name for name, holds in (("best", row.value == best), ("at-floor", at_floor)) if holds)
     if not math.isfinite(row.value):
         return Cell("infinite", 1e300)
-    return Cell(metric.text(row.value), row.value, "; ".join(notes), mark)
+    return Cell(metric_text(row.metric, row.value), row.value, tuple(notes), mark)
 
 
 def sources_table(data: ReportData) -> Table:
@@ -89,7 +90,7 @@ def sources_table(data: ReportData) -> Table:
     rows = []
     for s, source in enumerate(data.inspection.sources):
         least = s == data.inspection.outlier and data.inspection.data.n_sources > 2
-        name = Cell(printable(source.name), source.name, "trusted least" if least else "")
+        name = Cell(printable(source.name), source.name, ("trusted least",) if least else ())
         cells = [
             name,
             _percent(source.accuracy, 2),
@@ -108,10 +109,10 @@ def reliability_table(panel: ReliabilityPanel) -> Table:
     rows = []
     for b, count in enumerate(panel.counts):
         where = Cell(f"{panel.edges[b]:.3f} to {panel.edges[b + 1]:.3f}", panel.edges[b])
-        band = f"{100 * panel.low[b]:.1f} to {100 * panel.high[b]:.1f} %" if count else "–"
+        band = f"{100 * panel.low[b]:.1f} to {100 * panel.high[b]:.1f}%" if count else "–"
         cells = (_percent(panel.confidence[b]), _percent(panel.accuracy[b]), Cell(band, panel.low[b] if count else ""))
         rows.append((where, Cell(f"{round(count):,}", count), *cells))
-    heading = ("Confidence", "Samples", "Mean confidence", "Accuracy", "By chance (95 %)")
+    heading = ("Confidence", "Samples", "Mean confidence", "Accuracy", "By chance (95%)")
     return Table(f"Bins of {shown_title(panel.method)}", heading, tuple(rows))
 
 
@@ -119,7 +120,7 @@ def sweep_table(data: ReportData) -> Table:
     """Metrics by number of sources and way to combine them."""
     rows = []
     for point in data.sweep:
-        cells = [_number(point.values[metric], METRICS[metric].text(point.values[metric])) for metric in SWEEP_METRICS]
+        cells = [_number(point.values[metric], metric_text(metric, point.values[metric])) for metric in SWEEP_METRICS]
         rows.append((Cell(str(point.n_sources), point.n_sources), _text(shown_title(point.method)), *cells))
     heading = ("Sources", "Method", *(METRICS[metric].title for metric in SWEEP_METRICS))
     return Table("Metrics against the number of sources, on all samples", heading, tuple(rows), sortable=True)
@@ -129,7 +130,7 @@ def risk_table(data: ReportData) -> Table:
     """Error rates at every tenth of coverage."""
     coverage = data.risk[0].coverage
     rows = [
-        (Cell(f"{100 * coverage[k]:.0f} %", coverage[k]), *(_percent(curve.risk[k], 2) for curve in data.risk))
+        (Cell(f"{100 * coverage[k]:.0f}%", coverage[k]), *(_percent(curve.risk[k], 2) for curve in data.risk))
         for k in range(9, len(coverage), 10)
     ]
     area = (Cell("Area (AURC)", 2.0), *(_percent(curve.aurc, 2) for curve in data.risk))
