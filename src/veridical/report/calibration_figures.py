@@ -93,10 +93,10 @@ def _draw_bins(axes: Axes, panel: ReliabilityPanel, most: float, lowest: float, 
             [where, where],
             [panel.low[b], panel.high[b]],
             color=colour("band"),
-            linewidth=4.5,
+            linewidth=3.4,
             solid_capstyle="round",
         )
-        (dot,) = axes.plot(where, panel.accuracy[b], "o", color=colour("ink"), markersize=3.6)
+        (dot,) = axes.plot(where, panel.accuracy[b], "o", color=colour("ink"), markersize=3.6, zorder=5, clip_on=False)
         for artist, name in ((band, f"band-{b}"), (dot, f"dot-{b}")):
             artist.set_gid(name)
             tips[name] = tips[f"bin-{b}"]
@@ -136,7 +136,7 @@ def draw_risk(data: ReportData, *, legend: bool = False) -> Drawing:
     """Error rate against the share of samples kept."""
     roles = series_roles([curve.score for curve in data.risk], data.method)
     with drawing_style():
-        figure, axes = new_axes(6.6, 3.5)
+        figure, axes = new_axes(5.2, 3.4)
         for curve in data.risk:
             (line,) = axes.plot(
                 [100 * share for share in curve.coverage],

@@ -70,7 +70,8 @@ def prepare_report(
     points = [point for k in steps for point in _sweep_at(given, k, stages)]
     stages.begin("where the sources disagree")
     evaluation, about = (None, None) if judged is None else (judged.evaluation, chosen)
-    verdict, tone = verdict_of(evaluation, inspection, about)
+    method_title = "" if judged is None else _method_title(judged, chosen)
+    verdict, tone = verdict_of(evaluation, inspection, about, method_title)
     disagreement = disagreement_of(truth.hv, mean.probs.max(axis=1), _right(mean.prediction, given.labels))
     disputed = disputed_samples(given, truth.hv, mean)
     stages.begin("drawing")
@@ -79,6 +80,7 @@ def prepare_report(
         verdict=verdict,
         tone=tone,
         method=about,
+        method_title=method_title,
         inspection=inspection,
         evaluation=evaluation,
         reliability=() if judged is None else _reliability(judged),
@@ -100,6 +102,14 @@ def _choose(method: str, methods: Sequence[str] | None) -> tuple[str, tuple[str,
         raise ParameterError("method is 'members'; a report is about one way to use them all, such as 'ptde'.")
     shown = resolve_methods(["mean", *(DEFAULT_METHODS if methods is None else methods), chosen])
     return chosen, shown
+
+
+def _method_title(judged: Judged, chosen: str) -> str:
+    """How sentences call the method; of a choice, what was chosen."""
+    best = getattr(judged.calibrators.get(chosen), "best_", None)
+    return (
+        shown_title(chosen) if best is None else f"{shown_title(chosen)} ({shown_title(best.name)} on {best.combine})"
+    )
 
 
 class _Stages:

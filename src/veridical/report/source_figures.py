@@ -50,6 +50,7 @@ def draw_sources(data: ReportData) -> Drawing:
                 va="center",
             )
         axes.set(xlabel=f"{what} (%)", ylabel="mean reliability (%)")
+        axes.ticklabel_format(useOffset=False)
         axes.grid(True)
     alt = f"Mean reliability of {n_sources} sources against their {what}. The table of sources holds the numbers."
     return Drawing("sources", alt, figure, tips)
@@ -126,6 +127,7 @@ def draw_sweep(data: ReportData, metric: str, *, legend: bool = False) -> Drawin
             texts = [metric_text(metric, height / scale) if math.isfinite(height) else "infinite" for _, height in line]
             series.append({"id": method, "title": shown_title(method), "values": texts})
         axes.set(xlabel="sources", ylabel=f"{described.title} (%)" if described.in_percent else described.title)
+        axes.ticklabel_format(useOffset=False)
         axes.locator_params(axis="x", integer=True)
         axes.locator_params(axis="y", nbins=5)
         axes.grid(True)

@@ -33,7 +33,7 @@ class Table:
 
 
 def _text(value: str) -> Cell:
-    return Cell(printable(value), value)
+    return Cell(printable(value), printable(value))
 
 
 def _number(value: float, text: str) -> Cell:
@@ -90,7 +90,7 @@ def sources_table(data: ReportData) -> Table:
     rows = []
     for s, source in enumerate(data.inspection.sources):
         least = s == data.inspection.outlier and data.inspection.data.n_sources > 2
-        name = Cell(printable(source.name), source.name, ("trusted least",) if least else ())
+        name = Cell(printable(source.name), printable(source.name), ("trusted least",) if least else ())
         cells = [
             name,
             _percent(source.accuracy, 2),
