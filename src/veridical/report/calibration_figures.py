@@ -41,9 +41,9 @@ def draw_reliability(data: ReportData, panel: ReliabilityPanel) -> Drawing:
     lowest = _lowest(data, panel.binning)
     tips: dict[str, str] = {}
     with drawing_style():
-        figure, axes = new_axes(4.5, 5.4, bottom=1.85)
+        figure, axes = new_axes(4.5, 5.4, left=0.62, bottom=1.85)
         _draw_bins(axes, panel, most_in_bin(data, panel.binning), lowest, tips)
-        below = figure.add_axes((0.52 / 4.5, 0.45 / 5.4, 1 - 0.64 / 4.5, 1.12 / 5.4), sharex=axes)
+        below = figure.add_axes((0.62 / 4.5, 0.45 / 5.4, 1 - 0.74 / 4.5, 1.12 / 5.4), sharex=axes)
         _draw_histogram(below, histogram, tips)
         below.set_ylim(0, 1.08 * max(r + w for h in data.histograms for r, w in zip(h.right, h.wrong, strict=True)))
         axes.tick_params(labelbottom=False)

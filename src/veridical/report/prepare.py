@@ -57,7 +57,7 @@ def prepare_report(
     if given.n_samples == 0:
         raise ShapeError("there are no samples to report on; at least one is needed.")
     check_integer(random_state, "random_state", 0)
-    chosen, names = _choose(method, methods)
+    chosen, names = _choose(method, methods, given.n_sources)
     steps = _sweep_steps(given)
     stages = _Stages(progress, len(names) * (given.labels is not None) + len(steps) + 3)
     judged = None
@@ -76,7 +76,7 @@ def prepare_report(
     disputed = disputed_samples(given, truth.hv, mean)
     stages.begin("drawing")
     return ReportData(
-        title=title or "How well calibrated is this ensemble?",
+        title=title or ("What are these sources like?" if judged is None else "How well calibrated is this ensemble?"),
         verdict=verdict,
         tone=tone,
         method=about,
@@ -95,13 +95,14 @@ def prepare_report(
     )
 
 
-def _choose(method: str, methods: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
+def _choose(method: str, methods: Sequence[str] | None, n_sources: int) -> tuple[str, tuple[str, ...]]:
     """The method that the report is about, and all that it shows, the mean first."""
     (chosen,) = resolve_methods([method])
     if chosen == MEMBERS:
         raise ParameterError("method is 'members'; a report is about one way to use them all, such as 'ptde'.")
-    shown = resolve_methods(["mean", *(DEFAULT_METHODS if methods is None else methods), chosen])
-    return chosen, shown
+    if methods is None:  # one source is its own truth
+        methods = [name for name in DEFAULT_METHODS if n_sources > 1 or name not in COMBINERS]
+    return chosen, resolve_methods(["mean", *methods, chosen])
 
 
 def _method_title(judged: Judged, chosen: str) -> str:
