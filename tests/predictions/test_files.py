@@ -270,6 +270,9 @@ class TestTorch:
         torch.save(torch.zeros(3, 4).to_sparse(), path)
         with pytest.raises(errors.DtypeError, match="sparse"):
             vd.load(path)
+        torch.save({"logits": torch.zeros(3, 4), "labels": [[0], [1, 2]]}, path)
+        with pytest.raises(errors.FileFormatError, match=r"logits_half\.pth cannot be read"):
+            vd.load(path)
         torch.save({"logits": "text"}, path)
         with pytest.raises(errors.FileFormatError, match="holds a str; save a tensor"):
             vd.load(path)

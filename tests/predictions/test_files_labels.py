@@ -99,6 +99,11 @@ def test_bad_labels(tmp_path, unlabelled, name, content, message):
         vd.load(unlabelled, labels=tmp_path / name)
 
 
+def test_uneven_labels(unlabelled):
+    with pytest.raises(errors.LabelError, match="cannot be made into one array"):
+        vd.load(unlabelled, labels=[[0], [1, 2], [0], [1]])
+
+
 def test_not_there(tmp_path, unlabelled):
     with pytest.raises(errors.FileFormatError, match=r"none\.txt does not exist"):
         vd.load(unlabelled, labels=tmp_path / "none.txt")
