@@ -315,7 +315,7 @@ def full_vector(row, c, w, margin):
 
 
 def isotonic(scores, targets):
-    """Least-squares non-decreasing fit at each distinct score: the largest mean over what ends, smallest over what starts.
+    """Least-squares non-decreasing fit at each distinct score, by the max-min formula.
 
     The value at x is max over a <= x of min over b >= x of the mean target of scores in [a, b].
     """

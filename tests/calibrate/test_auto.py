@@ -64,7 +64,9 @@ def test_keeps_labels_unless_told_otherwise(rng):
 def test_reports_progress(rng):
     calls = []
     probs, labels = labelled_ensemble(rng, n_samples=60)
-    vd.Auto(candidates=["platt"], n_folds=3, random_state=0).fit(probs, labels, progress=lambda *call: calls.append(call))
+    vd.Auto(candidates=["platt"], n_folds=3, random_state=0).fit(
+        probs, labels, progress=lambda *call: calls.append(call)
+    )
     assert [done for done, _, _ in calls] == list(range(7))
     assert {total for _, total, _ in calls} == {6}
     calls.clear()
@@ -103,6 +105,8 @@ def test_one_sample_gets_no_calibration(rng):
 
 def test_folds_are_decided_by_random_state(rng):
     probs, labels = labelled_ensemble(rng, n_samples=200)
-    tables = [vd.Auto(candidates=["platt", "spline"], random_state=seed).fit(probs, labels).table_ for seed in (0, 0, 1)]
+    tables = [
+        vd.Auto(candidates=["platt", "spline"], random_state=seed).fit(probs, labels).table_ for seed in (0, 0, 1)
+    ]
     assert tables[0] == tables[1]
     assert tables[0] != tables[2]

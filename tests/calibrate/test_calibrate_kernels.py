@@ -25,7 +25,10 @@ def test_replace_winning_score(rng, dtype):
     confidence[3:6] = 0.0, 1.0, 0.2
     result = probs.copy()
     replace_winning_score(result, winners, confidence, MARGIN)
-    expected = [naive.full_vector(list(map(float, row)), c, w, MARGIN) for row, c, w in zip(probs, winners, confidence, strict=True)]
+    expected = [
+        naive.full_vector(list(map(float, row)), c, w, MARGIN)
+        for row, c, w in zip(probs, winners, confidence, strict=True)
+    ]
     np.testing.assert_allclose(result, expected, atol=1e-12 if dtype == np.float64 else 1e-6)
 
 
@@ -66,7 +69,9 @@ def test_temperature_loss(rng, squared):
         expected = sum(naive.temperature_loss(x, y, inverse, squared) for x, y in rows)
         assert loss == pytest.approx(expected, rel=1e-11)
         step = 1e-6
-        ahead, behind = (sum(naive.temperature_loss(x, y, inverse + d, squared) for x, y in rows) for d in (step, -step))
+        ahead, behind = (
+            sum(naive.temperature_loss(x, y, inverse + d, squared) for x, y in rows) for d in (step, -step)
+        )
         assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-5, abs=1e-6)
         scaled = np.empty(logs.shape)
         temperature_rows(logs, inverse, scaled)

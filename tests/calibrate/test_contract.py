@@ -47,7 +47,7 @@ def assert_sane(calibrator, probs):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(25))
 @given(case=degenerate_sets())
 def test_degenerate_calibration_sets(name, case):
     probs, labels = case
@@ -120,7 +120,10 @@ def test_one_array_of_vectors_where_sources_are_not_needed(name, rng):
         return
     candidates = {"candidates": ["temperature", "spline"]} if name == "auto" else {}
     flat = make(name, **candidates).fit(probs[0], labels)
-    assert flat.predict_proba(probs[0]).tobytes() == make(name, **candidates).fit(probs, labels).predict_proba(probs).tobytes()
+    assert (
+        flat.predict_proba(probs[0]).tobytes()
+        == make(name, **candidates).fit(probs, labels).predict_proba(probs).tobytes()
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, method in vd.calibrators().items() if method.monotone])

@@ -114,7 +114,9 @@ def test_kde_steps_never_raise_the_calibration_loss(rng, significance):
     probs, labels = labelled_ensemble(rng, n_samples=800)
     correct = vd.discover(probs, max_iter=0).prediction == labels
     losses = [
-        metrics.ece_kde(correct, vd.PTDE(kde_steps=steps, significance=significance).fit(probs, labels).predict_confidence(probs))
+        metrics.ece_kde(
+            correct, vd.PTDE(kde_steps=steps, significance=significance).fit(probs, labels).predict_confidence(probs)
+        )
         for steps in (0, 1, 2, 5, 20)
     ]
     assert (np.diff(losses) <= 1e-12).all()
@@ -127,7 +129,9 @@ def test_histogram_steps_descend_from_zero(rng, loss_bins):
     before, after = (
         metrics.ece(
             correct,
-            vd.OptHist(start="zero", hist_steps=steps, loss_bins=loss_bins).fit(probs, labels).predict_confidence(probs),
+            vd.OptHist(start="zero", hist_steps=steps, loss_bins=loss_bins)
+            .fit(probs, labels)
+            .predict_confidence(probs),
         )
         for steps in (0, 60)
     )
@@ -151,7 +155,9 @@ def test_batches_are_decided_by_random_state(rng):
     probs, labels = labelled_ensemble(rng, n_samples=500)
 
     def fitted(seed):
-        return vd.OptHist(start="zero", hist_steps=5, batch_size=50, random_state=seed).fit(probs, labels).psi_.tobytes()
+        return (
+            vd.OptHist(start="zero", hist_steps=5, batch_size=50, random_state=seed).fit(probs, labels).psi_.tobytes()
+        )
 
     assert fitted(1) == fitted(1)
     assert fitted(1) != fitted(2)
@@ -169,7 +175,9 @@ def test_hv_counts_only_as_far_as_it_helps(rng):
 
     assert brier(calibrator) <= brier(fixed)
     if calibrator.hv_gain_ == 0:
-        np.testing.assert_array_equal(calibrator.predict_confidence(probs), vd.OptHist().fit(probs, labels).predict_confidence(probs))
+        np.testing.assert_array_equal(
+            calibrator.predict_confidence(probs), vd.OptHist().fit(probs, labels).predict_confidence(probs)
+        )
 
 
 def test_raw_hv_is_the_papers_formula(rng):

@@ -59,7 +59,9 @@ def test_pools_beat_the_mean_where_a_source_is_useless(rng):
     probs, labels = with_a_useless_source(rng, 4000)
     train, test = slice(0, 2000), slice(2000, None)
     losses = {
-        method: metrics.nll(labels[test], vd.calibrators()[method]().fit(probs[:, train], labels[train]).predict_proba(probs[:, test]))
+        method: metrics.nll(
+            labels[test], vd.calibrators()[method]().fit(probs[:, train], labels[train]).predict_proba(probs[:, test])
+        )
         for method in ("identity", "temperature", "linear-pool", "log-pool")
     }
     assert losses["log-pool"] < losses["temperature"] < losses["identity"]
@@ -83,7 +85,7 @@ def test_a_method_on_top_of_a_pool(rng):
 @pytest.mark.parametrize("method", [vd.LinearPool, vd.LogPool])
 def test_a_pool_is_its_own_combination(method, rng):
     probs, labels = labelled_ensemble(rng)
-    with pytest.raises(vd.errors.UnknownNameError, match="choose one of: .*-pool"):
+    with pytest.raises(vd.errors.UnknownNameError, match=r"choose one of: .*-pool"):
         method(combine="mean").fit(probs, labels)
     with pytest.raises(vd.errors.ShapeError, match="fitted for 5 sources"):
         method().fit(probs, labels).predict(probs[:3])

@@ -141,7 +141,9 @@ def test_any_value_anywhere(data, tmp_path_factory):
         node = node[key]
         key = data.draw(st.sampled_from(list(node)))
     node[key] = data.draw(
-        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.floats(), max_size=3))
+        st.one_of(
+            st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.floats(), max_size=3)
+        )
     )
     path = tmp_path_factory.mktemp("hostile") / "cal.json"
     path.write_text(json.dumps(document))

@@ -118,14 +118,13 @@ def test_bad_input(rng):
         vd.Temperature().fit(probs, labels[:3])
     with pytest.raises(ShapeError, match="no samples"):
         vd.Temperature().fit(probs[:, :0], labels[:0])
+    too_much, absent = probs.copy(), probs.copy()
+    too_much[1, 2] *= 1.2
+    absent[1, 2] = np.nan
     with pytest.raises(vd.errors.NotNormalisedError, match="source 1, sample 2"):
-        broken = probs.copy()
-        broken[1, 2] *= 1.2
-        vd.Temperature().fit(broken, labels)
+        vd.Temperature().fit(too_much, labels)
     with pytest.raises(vd.errors.MissingSourceError, match='missing="skip"'):
-        broken = probs.copy()
-        broken[1, 2] = np.nan
-        vd.PTDE().fit(broken, labels)
+        vd.PTDE().fit(absent, labels)
     with pytest.raises(vd.errors.UnknownNameError, match="combine for temperature 'median' is unknown"):
         vd.Temperature(combine="median").fit(probs, labels)
     with pytest.raises(vd.errors.ParameterError, match="contradicts"):

@@ -205,7 +205,7 @@ class PTDEHist(OptHist):
     Parameters
     ----------
     hv_scale : {"fitted", "quantile", "raw"}
-        ``"fitted"``: the gain g is the one among 0, 1/4, 1/2, 1, 2, 4 that gives the starting point the lowest Brier
+        ``"fitted"``: the gain g is the one among 0, 1/4, 1/2, 1, 2, 4 with which the closed form has the lowest Brier
         score on the calibration data, so that HV counts as far as it helps.  ``"quantile"``: g = 1.  ``"raw"``: h = HV,
         as in the paper.
 
@@ -292,21 +292,22 @@ class PTDEHist(OptHist):
         return 1.0 + self.hv_gain_ * np.minimum(pooled.hv / self.hv_unit_, 1.0)
 
     def _fit_reach(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> tuple[Floats, Floats]:
-        ones = np.ones(len(correct))
         self.hv_unit_, self.hv_gain_ = float(np.quantile(pooled.hv, 0.99)), 1.0
-        gains = _GAINS if self.hv_scale == "fitted" and self.hv_unit_ > 0 else (1.0,)
-        best = np.inf
-        for gain in gains:
-            before, self.hv_gain_ = self.hv_gain_, gain
-            candidate = ones * self._reach(pooled)
-            psi_here = self._starting_psi(gaps, candidate)
-            confidence = np.clip(pooled.score - psi_here[gaps.bins] * candidate, 0.0, 1.0)
-            brier = float(np.square(confidence - correct).mean())
-            if brier < best:
-                best, reach, psi = brier, candidate, psi_here
-            else:
-                self.hv_gain_ = before
-        return reach, psi
+        if self.hv_scale == "fitted" and self.hv_unit_ > 0:
+            self.hv_gain_ = self._best_gain(pooled, gaps, correct)
+        reach = np.broadcast_to(self._reach(pooled), correct.shape)
+        return reach, self._starting_psi(gaps, reach)
+
+    def _best_gain(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> float:
+        """The gain with the lowest Brier score of the closed form; the smaller on ties."""
+        relative = np.minimum(pooled.hv / self.hv_unit_, 1.0)
+
+        def brier(gain: float) -> float:
+            reach = 1.0 + gain * relative
+            confidence = np.clip(pooled.score - gaps.closed_form(reach)[gaps.bins] * reach, 0.0, 1.0)
+            return float(np.square(confidence - correct).mean())
+
+        return min(_GAINS, key=brier)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
