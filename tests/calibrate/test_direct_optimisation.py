@@ -24,7 +24,7 @@ def under_confident(rng, n_samples=4000):
 
 def test_closed_form_makes_every_bin_s_sum_zero(rng):
     probs, labels = labelled_ensemble(rng, n_samples=600)
-    calibrator = vd.PTDEHist(start="closed-form", hv_scale="quantile").fit(probs, labels)
+    calibrator = vd.PTDEHist(start="closed-form", hv_gain=0.7).fit(probs, labels)
     mean = vd.discover(probs, max_iter=0)
     score = mean.probs.max(axis=1)
     correct = mean.prediction == labels
@@ -32,7 +32,7 @@ def test_closed_form_makes_every_bin_s_sum_zero(rng):
     unit = np.quantile(hv, 0.99)
     assert calibrator.hv_unit_ == pytest.approx(unit)
     bins = np.searchsorted(calibrator.edges_, score, side="left")
-    raw = score - calibrator.psi_[bins] * (1 + np.minimum(hv / unit, 1))
+    raw = score - calibrator.psi_[bins] * (1 + 0.7 * np.minimum(hv / unit, 1))
     np.testing.assert_allclose(np.bincount(bins, raw - correct), 0.0, atol=1e-9)
     np.testing.assert_allclose(calibrator.predict_confidence(probs), np.clip(raw, 0, 1), atol=1e-12)
 
@@ -166,18 +166,17 @@ def test_batches_are_decided_by_random_state(rng):
 def test_hv_counts_only_as_far_as_it_helps(rng):
     # Sources that disagree at random, correctness that does not care: any gain only adds noise.
     probs, labels = labelled_ensemble(rng, n_sources=6, n_samples=3000, right=0.6)
-    calibrator = vd.PTDEHist().fit(probs, labels)
-    fixed = vd.PTDEHist(hv_scale="quantile").fit(probs, labels)
+    calibrator = vd.PTDEHist(hv_scale="fitted", start="closed-form").fit(probs, labels)
+    fixed = vd.PTDEHist(hv_gain=2.0, start="closed-form").fit(probs, labels)
     correct = vd.discover(probs, max_iter=0).prediction == labels
 
     def brier(fit):
         return np.square(fit.predict_confidence(probs) - correct).mean()
 
     assert brier(calibrator) <= brier(fixed)
-    if calibrator.hv_gain_ == 0:
-        np.testing.assert_array_equal(
-            calibrator.predict_confidence(probs), vd.OptHist().fit(probs, labels).predict_confidence(probs)
-        )
+    without = vd.PTDEHist(hv_gain=0.0).fit(probs, labels)
+    expected = vd.OptHist().fit(probs, labels)
+    np.testing.assert_array_equal(without.predict_confidence(probs), expected.predict_confidence(probs))
 
 
 def test_raw_hv_is_the_papers_formula(rng):
@@ -206,6 +205,7 @@ def test_hv_of_a_sample_that_lacks_a_source_is_scaled_up(rng):
         ({"n_bins": 0}, ParameterError),
         ({"start": "middle"}, UnknownNameError),
         ({"hv_scale": "none"}, UnknownNameError),
+        ({"hv_gain": -1.0}, ParameterError),
         ({"loss_bins": "w"}, UnknownNameError),
         ({"step_rule": "adam"}, UnknownNameError),
         ({"kde_steps": -1}, ParameterError),
