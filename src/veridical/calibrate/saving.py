@@ -27,6 +27,8 @@ FORMAT = "veridical calibrator"
 SCHEMA_VERSION = 1
 #: With more numbers than this, arrays go to an npz file beside the JSON.
 LARGE = 100_000
+#: No file makes us believe in more sources or classes than this.
+_MOST = 10_000_000
 
 
 def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
@@ -107,10 +109,11 @@ def load_calibrator(path: str | Path) -> Calibrator:
     try:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise ValueError("it is no calibrator")
-        if document.get("schema") not in _READERS:
-            raise ValueError(f"schema version {document.get('schema')!r} is none of {[*_READERS]}")
+        schema = document.get("schema")
+        if not isinstance(schema, int) or schema not in _READERS:
+            raise ValueError(f"schema version {schema!r} is none of {[*_READERS]}")
         beside = _arrays_beside(source, document)
-        return _READERS[document["schema"]](_decoded(document, beside))
+        return _READERS[schema](_decoded(document, beside))
     except SavedFileError:
         raise
     except (InvalidInputError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -176,7 +179,7 @@ def _read_pooling(stored: dict[str, Any], calibrator: Calibrator) -> Pooling:
 
 
 def _count(value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
         raise ValueError(f"{value!r} is no number of sources or classes")
     return value
 
