@@ -322,6 +322,7 @@ def aurc(correct, score):
         total += wrong / k
     return total / len(samples)
 
+
 # --- calibrators -----------------------------------------------------------------------------------------------------
 
 
