@@ -110,8 +110,9 @@ def test_selective(sample):
 
 def test_proper_scores(rng):
     probs, labels = rng.dirichlet(np.ones(3), 40), rng.integers(0, 3, 40)
-    assert metrics.nll(labels, probs) == pytest.approx(np.mean([-math.log(p[y]) for p, y in zip(probs, labels)]))
-    squares = [sum((p[l] - (l == y)) ** 2 for l in range(3)) for p, y in zip(probs, labels)]
+    losses = [-math.log(p[y]) for p, y in zip(probs, labels, strict=True)]
+    squares = [sum((p[l] - (l == y)) ** 2 for l in range(3)) for p, y in zip(probs, labels, strict=True)]
+    assert metrics.nll(labels, probs) == pytest.approx(np.mean(losses))
     assert metrics.brier(labels, probs) == pytest.approx(np.mean(squares))
     assert metrics.accuracy(labels, probs) == np.mean(probs.argmax(axis=1) == labels)
 

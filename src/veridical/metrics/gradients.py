@@ -40,7 +40,7 @@ def histogram_loss(
     >>> histogram_loss(np.array([0.9, 0.7]), np.array([True, False]), np.array([0.0, 1.0]))
     (0.3..., array([0.5, 0.5]))
     """
-    counts, confidences, rights = bin_sums(confidence, correct, weight, edges, False)
+    (counts, confidences, rights), _ = bin_sums(confidence, correct, weight, edges, False)
     total, gaps = counts.sum(), confidences - rights
     gradient = np.empty(len(confidence))
     histogram_gradient(confidence, edges, np.sign(gaps) / total, gradient)
