@@ -205,8 +205,8 @@ class PTDEHist(OptHist):
     Parameters
     ----------
     hv_scale : {"quantile", "fitted", "raw"}
-        ``"quantile"``: as above, with g = ``hv_gain``.  ``"fitted"``: g is the one among 0, 1/4, 1/2, 1, 2, 4 with which the
-        closed form has the lowest Brier score on the calibration data.  ``"raw"``: h = HV, as in the paper.
+        ``"quantile"``: as above, with g = ``hv_gain``.  ``"fitted"``: g is the one among 0, 1/4, 1/2, 1, 2, 4 with
+        which the closed form has the lowest Brier score on the calibration data.  ``"raw"``: h = HV, as in the paper.
     hv_gain : float
         How much larger the correction is where the sources disagree most.
 
