@@ -91,6 +91,10 @@ def test_an_iterator_of_models_is_consumed_one_at_a_time(loader: DataLoader) -> 
     assert alive == [0, 1, 2, 3]
 
 
+def test_a_module_list_is_a_list(loader: DataLoader) -> None:
+    assert collect_predictions(nn.ModuleList([linear(0), linear(1)]), loader).n_sources == 2
+
+
 def test_modules_stay_as_they_were(loader: DataLoader) -> None:
     model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 4)).train()
     model[2].eval()

@@ -14,7 +14,15 @@ from veridical.training.data import DATASETS, SPLITS, load_dataset
 @click.command("predict")
 @click.argument("checkpoints", type=click.Path(exists=True))
 @click.option("--dataset", type=click.Choice(list(DATASETS)), help="Default: the run's own.")
-@click.option("--data", type=click.Path(), required=True, help="Directory of the data set's files (npz: the file).")
+@click.option(
+    "--data",
+    type=click.Path(),
+    default="data",
+    show_default=True,
+    envvar="VERIDICAL_DATA",
+    show_envvar=True,
+    help="Directory of the data set's files (npz: the file).",
+)
 @click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
 @click.option("--limit", type=int, help="Take only the first N images.")
 @click.option("--arch", type=click.Choice(list(ARCHITECTURES)), help="For checkpoints that were not trained here.")

@@ -14,7 +14,15 @@ from veridical.training.recipes import METHODS, RECIPES
 
 @click.command("train")
 @click.option("--dataset", type=click.Choice(list(DATASETS)), required=True)
-@click.option("--data", type=click.Path(), required=True, help="Directory of the data set's files (npz: the file).")
+@click.option(
+    "--data",
+    type=click.Path(),
+    default="data",
+    show_default=True,
+    envvar="VERIDICAL_DATA",
+    show_envvar=True,
+    help="Directory of the data set's files (npz: the file).",
+)
 @click.option("--arch", type=click.Choice(list(ARCHITECTURES)), default="resnet18", show_default=True)
 @click.option("--method", type=click.Choice(METHODS), default="deep", show_default=True)
 @click.option("--recipe", type=click.Choice(list(RECIPES)), help="Default: paper.")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from veridical.errors import ParameterError
@@ -45,6 +48,15 @@ def _has_bfloat16(device: torch.device) -> bool:
     if device.type == "cpu":
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported()) and bool(torch.cpu._is_avx512_bf16_supported())
     return False
+
+
+@contextmanager
+def random_numbers_aside(device: torch.device, seed: int | None = None) -> Iterator[None]:
+    """Put PyTorch's global generators back afterwards; within, seed them if a seed is given."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        if seed is not None:
+            torch.manual_seed(seed)
+        yield
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

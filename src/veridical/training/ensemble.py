@@ -21,7 +21,7 @@ from veridical.training.architectures import build, check_image_shape
 from veridical.training.batches import ImageBatches
 from veridical.training.checkpoints import TrainingState, load_weights, save_weights
 from veridical.training.data.images import ImageSet, Normalisation
-from veridical.training.devices import resolve_device, resolve_precision
+from veridical.training.devices import random_numbers_aside, resolve_device, resolve_precision
 from veridical.training.loop import train_epoch
 from veridical.training.progress import RunProgress
 from veridical.training.recipes import RECIPES, Recipe, Trajectory, plan
@@ -68,7 +68,7 @@ class TrainedEnsemble:
         """The members' networks, one after another."""
         settings = self.settings
         for member in self.members:
-            with torch.random.fork_rng():
+            with random_numbers_aside(torch.device("cpu")):
                 model = build(settings["arch"], settings["n_classes"], in_channels=settings["image_shape"][2])
             load_weights(self.directory.weights(member), model)
             yield model.eval()
@@ -225,8 +225,7 @@ class _Trainer:
         stored.unlink(missing_ok=True)
 
     def _fresh_state(self, seed: int) -> TrainingState:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
+        with random_numbers_aside(torch.device("cpu"), seed):
             model: nn.Module = build(
                 self._settings["arch"], self._settings["n_classes"], in_channels=self._settings["image_shape"][2]
             )

@@ -219,7 +219,7 @@ class _ClassifierPass:
 
 def _passes(models: Any, mc_samples: int | None, device: Any, precision: str, random_state: int) -> Iterator[_Pass]:
     """One pass per source."""
-    single = hasattr(models, "predict_proba") or _is_module(models)
+    single = hasattr(models, "predict_proba") or (_is_module(models) and type(models).__name__ != "ModuleList")
     if mc_samples is not None:
         check_integer(mc_samples, "mc_samples", 1)
         if not _is_module(models):

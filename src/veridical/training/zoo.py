@@ -23,6 +23,7 @@ from veridical.predictions.validation import check_choice
 from veridical.training.architectures import ARCHITECTURES, build
 from veridical.training.checkpoints import load_tensors, put_weights
 from veridical.training.data.images import Normalisation
+from veridical.training.devices import random_numbers_aside
 
 LAYOUTS = ("veridical", "pytorch-ensembles")
 
@@ -100,7 +101,7 @@ def load_checkpoint(
     tensors = load_tensors(path)[0] if Path(path).suffix == ".safetensors" else _load_torch_file(path)
     if foreign:
         tensors = {our_name(name, arch): tensor for name, tensor in tensors.items()}
-    with torch.random.fork_rng():  # the fresh weights are thrown away: leave the generator as it was
+    with random_numbers_aside(torch.device("cpu")):  # the fresh weights are thrown away
         model = build(arch, n_classes, in_channels=in_channels, zoo_form=foreign)
     put_weights(model, tensors, path)
     return model.eval()
