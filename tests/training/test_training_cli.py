@@ -160,7 +160,11 @@ def test_without_pytorch_the_extra_is_named(tmp_path: Path, data: Path) -> None:
     """As in an installation without the extra: importing torch fails."""
     program = """
 import sys
-sys.modules["torch"] = None
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ImportError("no torch here")
+sys.meta_path.insert(0, NoTorch())
 import numpy as np
 from sklearn.naive_bayes import GaussianNB
 from veridical.cli import main

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from veridical.cli import _image_options
 from veridical.errors import ParameterError, ShapeError
 from veridical.training.architectures import ARCHITECTURES, check_image_shape
 from veridical.training.data import DATASETS, SPLITS, load_dataset
@@ -14,23 +15,15 @@ from veridical.training.data import DATASETS, SPLITS, load_dataset
 @click.command("predict")
 @click.argument("checkpoints", type=click.Path(exists=True))
 @click.option("--dataset", type=click.Choice(list(DATASETS)), help="Default: the run's own.")
-@click.option(
-    "--data",
-    type=click.Path(),
-    default="data",
-    show_default=True,
-    envvar="VERIDICAL_DATA",
-    show_envvar=True,
-    help="Directory of the data set's files (npz: the file).",
-)
+@_image_options.data
 @click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
 @click.option("--limit", type=int, help="Take only the first N images.")
 @click.option("--arch", type=click.Choice(list(ARCHITECTURES)), help="For checkpoints that were not trained here.")
 @click.option("--layout", type=click.Choice(["veridical", "pytorch-ensembles"]), default="veridical", show_default=True)
 @click.option("--batch-size", type=click.IntRange(1), default=512, show_default=True)
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
+@_image_options.device
 @click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16"]), default="float32", show_default=True)
-@click.option("--verify/--no-verify", default=True, show_default=True, help="Compare with published checksums.")
+@_image_options.verify
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="A .npz file.")
 def command(
     checkpoints: str,
