@@ -50,8 +50,6 @@ def command(
     from veridical.training.devices import resolve_device
     from veridical.training.zoo import zoo_normalisation
 
-    if Path(out).suffix != ".npz":
-        raise ParameterError(f"--out {out} does not end with .npz; predictions are written as .npz.")
     trained = load_ensemble(checkpoints) if (Path(checkpoints) / "run.json").is_file() else None
     dataset = dataset or (trained.settings["dataset"] if trained else None)
     if dataset is None:
@@ -67,7 +65,7 @@ def command(
         files = find_checkpoints(checkpoints)
         models = load_checkpoints(files, arch, images.n_classes, in_channels=images.image_shape[2], layout=layout)
         names = [file.name for file in files]
-        normalisation = zoo_normalisation(arch, layout) or images.normalisation
+        normalisation = zoo_normalisation(arch, layout, files) or images.normalisation
     where = resolve_device(device)
     predictions = collect_predictions(
         models,

@@ -46,7 +46,9 @@ def _has_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
-        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported()) and bool(torch.cpu._is_avx512_bf16_supported())
+        # PyTorch can emulate it, which is slower than float32; only some versions say whether it need not.
+        is_native = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)
+        return bool(is_native())
     return False
 
 

@@ -151,6 +151,19 @@ def train_ensemble(
     -----
     On the CPU a run that was killed and continued gives the same bytes as an unbroken one, on the same machine with
     the same number of threads.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from veridical import training
+    >>> rng = np.random.default_rng(0)
+    >>> noise = training.ImageSet.of(rng.integers(0, 256, (32, 16, 16, 3), dtype=np.uint8), rng.integers(0, 3, 32))
+    >>> recipe = training.Recipe(schedule="one-cycle", epochs=1, batch_size=16)
+    >>> ensemble = training.train_ensemble(
+    ...     noise, noise, out=tempfile.mkdtemp(), arch="resnet8", members=2, recipe=recipe
+    ... )
+    >>> ensemble.predictions()
+    Predictions(2 sources, 32 samples, 3 classes, kind='logits', float32, labelled)
     """
     check_integer(random_state, "random_state", 0)
     if members is not None:
@@ -176,9 +189,10 @@ def train_ensemble(
         "versions": versions(),
     }
     run = RunDirectory.start(out, settings)
-    if test is not None:
-        run.save_test_labels(test.labels)
-    _Trainer(run, train, test, used, settings, where, progress).train(trajectories)
+    with run.alone():
+        if test is not None:
+            run.save_test_labels(test.labels)
+        _Trainer(run, train, test, used, settings, where, progress).train(trajectories)
     return TrainedEnsemble(run, sorted(m for trajectory in trajectories for m in trajectory.members.values()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -81,6 +82,8 @@ def collect_predictions(
     >>> collect_predictions([GaussianNB().fit(X[:20], y[:20]), GaussianNB().fit(X[20:], y[20:])], (X, y))
     Predictions(2 sources, 40 samples, 2 classes, kind='probs', float32, labelled)
     """
+    if out is not None and Path(out).suffix != ".npz":
+        raise ParameterError(f"{out} does not end with .npz; predictions are written as .npz.")
     passes = _passes(models, mc_samples, device, precision, random_state)
     batches = _as_batches(loader)
     first = next(passes, None)

@@ -100,9 +100,13 @@ class PredictionsFile:
         with storage_errors(self.path):
             self._folder = tempfile.TemporaryDirectory(dir=self.path.parent, prefix=f".{self.path.name}.")
             self._rows = Path(self._folder.name) / "rows.npy"
-            # Unbuffered: batches are large, and a full disk is noticed at the batch that does not fit.
-            self._file = self._rows.open("wb", buffering=0)
-            self._stream = NpyStream(self._file, self._dtype)
+            try:
+                # Unbuffered: batches are large, and a full disk is noticed at the batch that does not fit.
+                self._file = self._rows.open("wb", buffering=0)
+                self._stream = NpyStream(self._file, self._dtype)
+            except OSError:
+                self._folder.cleanup()
+                raise
         return self
 
     def append(self, rows: _Array) -> None:
