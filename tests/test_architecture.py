@@ -19,12 +19,26 @@ MAY_IMPORT = {
     "_atomic": {"errors"},
     "_parallel": {"errors"},
     "_kernels": set(),
-    "predictions": {"errors", "_extras"},
+    "predictions": {"errors", "_extras", "_parallel", "_atomic"},
     "truth": {"_kernels", "_parallel", "errors", "predictions"},
+    "metrics": {"_kernels", "_parallel", "errors", "predictions", "truth"},
+    "calibrate": {"_version", "_atomic", "_kernels", "_parallel", "errors", "predictions", "truth", "metrics"},
     # Training meets the rest only through predictions.
     "training": {"_version", "errors", "_extras", "_atomic", "_parallel", "predictions"},
-    "cli": {"_version", "errors", "_extras", "predictions", "truth", "data", "training"},
     "data": {"predictions"},
+    "evaluation": {"_version", "_atomic", "_parallel", "errors", "predictions", "truth", "metrics", "calibrate"},
+    "report": {
+        "_version",
+        "_atomic",
+        "_parallel",
+        "errors",
+        "predictions",
+        "truth",
+        "metrics",
+        "calibrate",
+        "evaluation",
+    },
+    "cli": {"_version", "errors", "_extras", "_atomic", "predictions", "data", "calibrate", "evaluation", "report", "metrics", "training"},
 }
 
 

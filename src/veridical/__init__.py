@@ -11,20 +11,109 @@ from typing import TYPE_CHECKING, Any
 from veridical._version import __version__
 
 if TYPE_CHECKING:
-    from veridical import errors, training
+    from veridical import calibrate, errors, metrics, training
+    from veridical.calibrate import (
+        IRM,
+        PTDE,
+        Auto,
+        EnsembleTemperature,
+        HistogramBinning,
+        Identity,
+        IROvA,
+        Isotonic,
+        LinearPool,
+        LogPool,
+        MatrixScaling,
+        OptHist,
+        OptKDE,
+        Platt,
+        PTDEHist,
+        Spline,
+        Temperature,
+        TruthLogit,
+        VectorScaling,
+        calibrators,
+        load_calibrator,
+    )
     from veridical.data import load_demo
+    from veridical.evaluation import apply_calibrator, compare_calibrators, evaluate, fit_calibrator, inspect
     from veridical.predictions import Predictions
+    from veridical.predictions.files import load, save
     from veridical.truth import Truth, discover
 
-_HOME = {
-    "Predictions": "veridical.predictions",
-    "Truth": "veridical.truth",
-    "discover": "veridical.truth",
-    "load_demo": "veridical.data",
+#: Where each public name lives.
+_HOMES = {
+    "veridical.predictions": ("Predictions",),
+    "veridical.predictions.files": ("load", "save"),
+    "veridical.data": ("load_demo",),
+    "veridical.truth": ("Truth", "discover"),
+    "veridical.calibrate": (
+        "IRM",
+        "PTDE",
+        "Auto",
+        "EnsembleTemperature",
+        "HistogramBinning",
+        "IROvA",
+        "Identity",
+        "Isotonic",
+        "LinearPool",
+        "LogPool",
+        "MatrixScaling",
+        "OptHist",
+        "OptKDE",
+        "PTDEHist",
+        "Platt",
+        "Spline",
+        "Temperature",
+        "TruthLogit",
+        "VectorScaling",
+        "calibrators",
+        "load_calibrator",
+    ),
+    "veridical.evaluation": ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"),
 }
-_MODULES = ("errors", "training")
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = ("calibrate", "errors", "metrics", "training")
 
-__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "load_demo", "training"]
+__all__ = [
+    "IRM",
+    "PTDE",
+    "Auto",
+    "EnsembleTemperature",
+    "HistogramBinning",
+    "IROvA",
+    "Identity",
+    "Isotonic",
+    "LinearPool",
+    "LogPool",
+    "MatrixScaling",
+    "OptHist",
+    "OptKDE",
+    "PTDEHist",
+    "Platt",
+    "Predictions",
+    "Spline",
+    "Temperature",
+    "Truth",
+    "TruthLogit",
+    "VectorScaling",
+    "__version__",
+    "apply_calibrator",
+    "calibrate",
+    "calibrators",
+    "compare_calibrators",
+    "discover",
+    "errors",
+    "evaluate",
+    "fit_calibrator",
+    "inspect",
+    "load",
+    "load_calibrator",
+    "load_demo",
+    "metrics",
+    "save",
+    "training",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -36,6 +36,10 @@ class NotNormalisedError(InvalidInputError):
     """Probabilities do not sum to one."""
 
 
+class ConfidenceError(InvalidInputError):
+    """A confidence lies outside 0 to 1."""
+
+
 class MissingSourceError(InvalidInputError):
     """A source says nothing about a sample, or no source says anything."""
 
@@ -59,7 +63,11 @@ class DatasetError(InvalidInputError):
     """A data set is missing, incomplete, or not in its published form; the message says what to put where."""
 
 
-class CorruptFileError(InvalidInputError):
+class FileFormatError(InvalidInputError):
+    """A file is missing, of an unknown format, or laid out in another way; the message says what to write instead."""
+
+
+class CorruptFileError(FileFormatError):
     """A file is truncated, damaged, or not of the format it is said to be."""
 
 
@@ -79,5 +87,13 @@ class MissingExtraError(VeridicalError, ImportError):
     """A feature needs an optional dependency; the message names the extra to install."""
 
 
+class SavedFileError(VeridicalError, ValueError):
+    """A file is no saved calibrator, or not one that can be trusted."""
+
+
 class VeridicalWarning(UserWarning):
     """Base of all warnings issued by veridical."""
+
+
+class NotConvergedWarning(VeridicalWarning):
+    """A fit stopped at the edge of what it may try; the result is usable, and the message says what to look at."""
