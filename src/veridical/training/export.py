@@ -20,7 +20,7 @@ from veridical.errors import (
 )
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Kind, check_integer, check_names
-from veridical.training.stream import PredictionsFile, map_npz_array
+from veridical.training.stream import PredictionsFile
 
 _Array = npt.NDArray[Any]
 
@@ -184,7 +184,7 @@ class _Collected:
             # Checked before the file gets its name: predictions with impossible labels are not written.
             Predictions(np.broadcast_to(np.float32(0), shape), labels, source_names=sources, class_names=classes)
             self._file.finish(shape, labels, sources, classes)
-            values = map_npz_array(self._file.path, kind)
+            values = self._file.scores()
         return Predictions(values, labels, kind=kind, source_names=sources, class_names=classes)
 
 
