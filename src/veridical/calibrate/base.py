@@ -16,14 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from veridical._kernels.full_vectors import replace_winning_score, restore_winners
 from veridical._parallel import run_blocks
-from veridical.calibrate.pooling import COMBINATIONS, Floats, Labels, Pooled, Pooling, fit_pooling
+from veridical.calibrate.pooling import COMBINATIONS, Floats, Labels, Pooled, Pooling, fit_pooling, row_blocks
 from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
 from veridical.predictions.validation import Array, Kind, check_choice, check_labels
 from veridical.truth.projection import LABEL_MARGIN
-
-_BLOCK_SIZE = 1 << 18
 
 #: Called with how much is done, how much there is, and what comes next.
 Progress = Callable[[int, int, str], None]
@@ -252,7 +250,6 @@ def top_label_vectors(pooled: Pooled, confidence: Floats, n_threads: int | None 
     return probs
 
 
-def _over_rows(work: Any, rows: Array, n_threads: int | None) -> None:
+def _over_rows(work: Callable[[slice], None], rows: Array, n_threads: int | None) -> None:
     """Call ``work`` with slices that cover the rows."""
-    step = max(_BLOCK_SIZE // rows.shape[1], 1)
-    run_blocks(work, [slice(start, start + step) for start in range(0, len(rows), step)], n_threads)
+    run_blocks(work, row_blocks(*rows.shape), n_threads)

@@ -123,7 +123,7 @@ class Pooling:
             else:
                 pooled[part] = log_pool(block, self.weights, self.floor)
 
-        run_blocks(work, _blocks(predictions), n_threads)
+        run_blocks(work, sample_blocks(predictions), n_threads)
         return pooled
 
 
@@ -191,10 +191,15 @@ def _floored_logs(block: Floats, floor: float) -> Floats:
     return logs
 
 
-def _blocks(predictions: Predictions, sources: int | None = None) -> list[slice]:
-    per_sample = predictions.n_classes * (predictions.n_sources if sources is None else sources)
-    step = max(_BLOCK_SIZE // per_sample, 1)
-    return [slice(start, min(start + step, predictions.n_samples)) for start in range(0, predictions.n_samples, step)]
+def row_blocks(n_rows: int, numbers_per_row: int) -> list[slice]:
+    """Slices that cover the rows, of a size that depends on the data alone."""
+    step = max(_BLOCK_SIZE // max(numbers_per_row, 1), 1)
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def sample_blocks(predictions: Predictions) -> list[slice]:
+    """Slices that cover the samples, by how much all sources say of one."""
+    return row_blocks(predictions.n_samples, predictions.n_sources * predictions.n_classes)
 
 
 def _discover(predictions: Predictions, options: Options, **how: Any) -> Truth:
@@ -211,7 +216,7 @@ def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
     scores = np.concatenate(
         [
             np.take_along_axis(probabilities(predictions, part), labels[None, part, None], axis=2)[:, :, 0]
-            for part in _blocks(predictions)
+            for part in sample_blocks(predictions)
         ],
         axis=1,
     )
@@ -245,7 +250,7 @@ def _fit_exponents(
 ) -> tuple[float, Floats]:
     """Minimise the mean NLL of softmax(sum_s a_s ln p_s) plus the pull of S a_s towards its mean."""
     n_samples, n_sources = len(labels), predictions.n_sources
-    blocks = _blocks(predictions)
+    blocks = sample_blocks(predictions)
     # Above half a gigabyte the logarithms, not the sums over them, are held in single precision.
     dtype = np.float64 if predictions.n_classes * n_sources * n_samples <= _MOST_DOUBLES else np.float32
     logs = run_blocks(
