@@ -38,7 +38,19 @@ MAY_IMPORT = {
         "calibrate",
         "evaluation",
     },
-    "cli": {"_version", "errors", "_extras", "_atomic", "predictions", "data", "calibrate", "evaluation", "report", "metrics", "training"},
+    "cli": {
+        "_version",
+        "errors",
+        "_extras",
+        "_atomic",
+        "predictions",
+        "data",
+        "calibrate",
+        "evaluation",
+        "report",
+        "metrics",
+        "training",
+    },
 }
 
 
