@@ -72,7 +72,8 @@ def risk_at_coverage(sample: Sample, coverage: Floats) -> Floats:
     everyone, wrong = _by_doubt(sample)
     covered, missed = np.cumsum(everyone), np.cumsum(wrong)
     kept = coverage * covered[-1]
-    return np.interp(kept, np.concatenate(([0.0], covered)), np.concatenate(([0.0], missed))) / kept
+    risk: Floats = np.interp(kept, np.concatenate(([0.0], covered)), np.concatenate(([0.0], missed))) / kept
+    return risk
 
 
 def aurc_of(sample: Sample) -> float:
