@@ -64,11 +64,12 @@ class MethodComparison:
         return min(self.methods, key=lambda method: sign * self.mean(method, metric))
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
-        """Heading and rows: mean and standard deviation, the best of each column with a star."""
+        """Heading and rows: mean and standard deviation; the best of each column, ties too, with a star."""
         heading = ["method", "ECE-KDE", "ECE", "KS", "NLL", "Brier", "Acc"]
-        best = {metric: self.best(metric) for metric in _COLUMNS}
+        best = {metric: self.mean(self.best(metric), metric) for metric in _COLUMNS}
         rows = [
-            [title_of(method), *(self._cell(method, metric) + "*" * (best[metric] == method) for metric in _COLUMNS)]
+            [title_of(method)]
+            + [self._cell(method, metric) + "*" * (self.mean(method, metric) == best[metric]) for metric in _COLUMNS]
             for method in self.methods
         ]
         return heading, rows
