@@ -221,13 +221,14 @@ def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
         axis=1,
     )
     scores = np.ascontiguousarray(np.maximum(np.nan_to_num(scores), 1e-12).T)
-    shares = np.full(n_sources, 1 / n_sources)
+    shares: Floats = np.full(n_sources, 1 / n_sources)
     for _ in range(_EM_STEPS):
         factors = (mixture_step(scores, shares) * len(labels) + 1 / (n_sources * shares)) / (len(labels) + 1)
         shares = shares * factors
         if factors.max() - 1 < _EM_GAP:
             break
-    return shares / shares.sum()
+    shares /= shares.sum()
+    return shares
 
 
 def _fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | None) -> tuple[Floats, float]:
