@@ -169,15 +169,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self.kind not in ("probs", values.kind):
                 raise ParameterError(f"kind={self.kind!r} contradicts the predictions, which hold {values.kind!r}.")
             return values
-        if not isinstance(values, (list, tuple)) or np.ndim(values) == 2:
+        if n_dimensions(values) == 2:
             values = np.asarray(values)
-            if values.ndim == 2:
-                if self.needs_sources:
-                    raise ShapeError(
-                        f"{self.name} needs every source's predictions and got one array of shape {values.shape}; "
-                        "give shape (sources, samples, classes)."
-                    )
-                return as_predictions(values[None], self.kind, 0)
+            if self.needs_sources:
+                raise ShapeError(
+                    f"{self.name} needs every source's predictions and got one array of shape {values.shape}; "
+                    "give shape (sources, samples, classes)."
+                )
+            return as_predictions(values[None], self.kind, 0)
         return as_predictions(values, self.kind, self.sources_axis)
 
     def _labels(self, predictions: Predictions, y: Any) -> Labels:
@@ -231,6 +230,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.positive_only = self.kind == "probs"
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def n_dimensions(values: Any) -> int:
+    """How many axes ``values`` has, without copying a list of arrays."""
+    separate = isinstance(values, (list, tuple)) and len(values) > 0
+    return 1 + np.ndim(values[0]) if separate else np.ndim(values)
 
 
 def top_label_vectors(pooled: Pooled, confidence: Floats, n_threads: int | None = None) -> Array:

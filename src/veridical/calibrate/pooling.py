@@ -28,7 +28,7 @@ _SHRINKAGE = 1.0
 _ENOUGH_FOR_FLOOR = 1 << 23
 _MOST_DOUBLES = 1 << 26
 _BLOCK_SIZE = 1 << 18
-_EM_GAP, _EM_STEPS = 1e-6, 2000
+_EM_GAP, _EM_STEPS = 1e-5, 5000
 
 
 class Options(Protocol):
@@ -209,8 +209,8 @@ def _discover(predictions: Predictions, options: Options, **how: Any) -> Truth:
 def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
     """Shares a_s on the simplex that maximise sum_n ln sum_s a_s p_s[y_n], with one pseudo-count spread equally.
 
-    The problem is concave.  Expectation-maximisation climbs it, and max_s mean_n(p_s / mixture) - 1 bounds how
-    much is still to gain, which is when to stop.
+    The problem is concave.  Expectation-maximisation multiplies each share by its derivative over N + 1; by
+    concavity the largest of these factors, less one, bounds how much a sample can still gain, which is when to stop.
     """
     n_sources = predictions.n_sources
     scores = np.concatenate(
@@ -221,14 +221,13 @@ def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
         axis=1,
     )
     scores = np.ascontiguousarray(np.maximum(np.nan_to_num(scores), 1e-12).T)
-    shares = np.full(n_sources, 1 / n_sources)
+    shares: Floats = np.full(n_sources, 1 / n_sources)
     for _ in range(_EM_STEPS):
-        gains = mixture_step(scores, shares)
-        updated = (shares * gains * len(labels) + 1 / n_sources) / (len(labels) + 1)
-        done = np.abs(updated - shares).max() < _EM_GAP
-        shares = updated / updated.sum()
-        if done:
+        factors = (mixture_step(scores, shares) * len(labels) + 1 / (n_sources * shares)) / (len(labels) + 1)
+        shares = shares * factors
+        if factors.max() - 1 < _EM_GAP:
             break
+    shares /= shares.sum()
     return shares
 
 
