@@ -139,3 +139,165 @@ def discover_by_numpy(probs, keep_label=True, tol=DEFAULT_TOL, max_iter=20):
         truths.append(z)
         variances.append((distances * np.log(distances.sum() / distances)).sum())
     return np.asarray(truths), np.asarray(variances)
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------
+
+
+def equal_mass_edges(confidence, n_bins):
+    """0, the sorted confidences that close all bins but the last, 1."""
+    ordered = sorted(confidence)
+    n = len(ordered)
+    if n >= 2 * n_bins:
+        inner = [ordered[min((i + 1) * (n // n_bins), n - 1)] for i in range(n_bins - 1)]
+    else:
+        n_bins = min(n_bins, n)
+        inner = [ordered[round((i + 1) * n / n_bins) - 1] for i in range(n_bins - 1)]
+    return [0.0, *inner, 1.0]
+
+
+def bin_of(w, edges):
+    """First bin whose upper edge is not below w; the last for what lies beyond."""
+    for b in range(len(edges) - 1):
+        if w <= edges[b + 1]:
+            return b
+    return len(edges) - 2
+
+
+def bin_sums(confidence, correct, weight, edges):
+    """Sums of weight, weighted confidence and weighted correct per bin."""
+    sums = np.zeros((3, len(edges) - 1))
+    for w, c, a in zip(confidence, correct, weight, strict=True):
+        b = bin_of(w, edges)
+        sums[0, b] += a
+        sums[1, b] += a * w
+        sums[2, b] += a * c
+    return sums
+
+
+def ece(confidence, correct, edges, norm=1):
+    """Mean, root mean square or maximum over bins of |mean confidence - accuracy|."""
+    weight, total, right = bin_sums(confidence, correct, np.ones(len(confidence)), edges)
+    gaps = [(n, abs(w / n - c / n)) for n, w, c in zip(weight, total, right, strict=True) if n > 0]
+    if norm == "max":
+        return max(gap for _, gap in gaps)
+    return (sum(n * gap**norm for n, gap in gaps) / len(confidence)) ** (1 / norm)
+
+
+def debiased_ece(confidence, correct, edges):
+    """Squared gaps less the variance of each bin's accuracy."""
+    total = 0.0
+    for n, w, c in bin_sums(confidence, correct, np.ones(len(confidence)), edges).T:
+        if n >= 2:
+            accuracy = c / n
+            total += n * ((w / n - accuracy) ** 2 - accuracy * (1 - accuracy) / (n - 1))
+    return math.sqrt(max(total / len(confidence), 0.0))
+
+
+def ks_error(confidence, correct):
+    """Largest |sum of w - c over all samples with confidence up to x|, over x."""
+    largest = 0.0
+    for x in set(confidence):
+        gap = sum(w - c for w, c in zip(confidence, correct, strict=True) if w <= x)
+        largest = max(largest, abs(gap))
+    return largest / len(confidence)
+
+
+def triweight(x, w, half_width):
+    """35/32 (1 - u^2)^3 with u = (x - w) / half_width, and all mirror images of w at 0 and 1 that reach x."""
+    total = 0.0
+    reach = math.ceil(half_width / 2) + 1
+    for m in range(-reach, reach + 1):
+        for image in (2 * m + w, 2 * m - w):
+            u = (x - image) / half_width
+            if abs(u) < 1:
+                total += 35 / 32 * (1 - u * u) ** 3 / half_width
+    return total
+
+
+def ece_kde(confidence, correct, bandwidth, n_cells):
+    """Trapezoid rule for the integral of |x P(x) - A(x)|."""
+    total = 0.0
+    for j in range(n_cells + 1):
+        x = j / n_cells
+        gap = sum((x - c) * triweight(x, w, 3 * bandwidth) for w, c in zip(confidence, correct, strict=True))
+        total += abs(gap) / len(confidence) * (0.5 if j in (0, n_cells) else 1.0)
+    return total / n_cells
+
+
+def kde_bandwidth(confidence, correct):
+    """Population standard deviation of the right samples' confidences, times (2N)^(-1/5)."""
+    right = [w for w, c in zip(confidence, correct, strict=True) if c]
+    mean = sum(right) / len(right)
+    return math.sqrt(sum((w - mean) ** 2 for w in right) / len(right)) * (2 * len(confidence)) ** -0.2
+
+
+def smooth_ece_at(confidence, correct, sigma, n_cells):
+    """Trapezoid rule for the integral of |mean of (w - c) times the mirrored Gaussian|."""
+    total = 0.0
+    for j in range(n_cells + 1):
+        x = j / n_cells
+        gap = 0.0
+        for w, c in zip(confidence, correct, strict=True):
+            for m in range(-6, 7):
+                for image in (2 * m + w, 2 * m - w):
+                    gap += (w - c) * math.exp(-0.5 * ((x - image) / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
+        total += abs(gap) / len(confidence) * (0.5 if j in (0, n_cells) else 1.0)
+    return total / n_cells
+
+
+def spread_onto_grid(confidence, correct, weight, origin, per_step, n_nodes):
+    """Each sample's weight shared between its two neighbours."""
+    masses = np.zeros((2, n_nodes))
+    for w, c, a in zip(confidence, correct, weight, strict=True):
+        position = (w - origin) * per_step
+        j = min(math.floor(position), n_nodes - 2)
+        for row in (0, 1) if c else (0,):
+            masses[row, j] += a * (1 - (position - j))
+            masses[row, j + 1] += a * (position - j)
+    return masses
+
+
+def absolute_integral(values, n_steps=2000):
+    """Midpoint rule for the integral of |f|, f linear between the values."""
+    total = 0.0
+    for p, q in zip(values[:-1], values[1:], strict=True):
+        for k in range(n_steps):
+            share = (k + 0.5) / n_steps
+            total += abs(p + share * (q - p)) / n_steps
+    return total
+
+
+def count_distribution(confidence):
+    """Chance of k right predictions, over all 2^n ways that things can turn out."""
+    chances = [0.0] * (len(confidence) + 1)
+    for outcome in range(2 ** len(confidence)):
+        chance, right = 1.0, 0
+        for i, w in enumerate(confidence):
+            happened = outcome >> i & 1
+            chance *= w if happened else 1 - w
+            right += happened
+        chances[right] += chance
+    return chances
+
+
+def error_auroc(correct, score):
+    """Share of (wrong, right) pairs in which the wrong one has the larger score; ties count half."""
+    total = pairs = 0.0
+    for i, wrong in enumerate(score):
+        for j, right in enumerate(score):
+            if not correct[i] and correct[j]:
+                pairs += 1
+                total += 1.0 if wrong > right else 0.5 if wrong == right else 0.0
+    return total / pairs
+
+
+def aurc(correct, score):
+    """Mean over k of the error rate of the k least doubtful; ties share their group's errors evenly."""
+    samples = sorted(zip(score, correct, strict=True), key=lambda pair: pair[0])
+    rates = {x: [1 - c for s, c in samples if s == x] for x, _ in samples}
+    wrong = total = 0.0
+    for k, (x, _) in enumerate(samples, start=1):
+        wrong += sum(rates[x]) / len(rates[x])
+        total += wrong / k
+    return total / len(samples)

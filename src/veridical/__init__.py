@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from veridical._version import __version__
 
 if TYPE_CHECKING:
-    from veridical import errors
+    from veridical import errors, metrics
     from veridical.data import load_demo
     from veridical.predictions import Predictions
     from veridical.truth import Truth, discover
@@ -22,9 +22,9 @@ _HOME = {
     "discover": "veridical.truth",
     "load_demo": "veridical.data",
 }
-_MODULES = ("errors",)
+_MODULES = ("errors", "metrics")
 
-__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "load_demo"]
+__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "load_demo", "metrics"]
 
 
 def __getattr__(name: str) -> Any:

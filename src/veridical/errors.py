@@ -36,6 +36,10 @@ class NotNormalisedError(InvalidInputError):
     """Probabilities do not sum to one."""
 
 
+class ConfidenceError(InvalidInputError):
+    """A confidence lies outside 0 to 1."""
+
+
 class MissingSourceError(InvalidInputError):
     """A source says nothing about a sample, or no source says anything."""
 

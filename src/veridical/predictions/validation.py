@@ -13,7 +13,9 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 import numpy.typing as npt
 
+from veridical._parallel import run_blocks
 from veridical.errors import (
+    ConfidenceError,
     DtypeError,
     InvalidInputError,
     LabelError,
@@ -28,6 +30,7 @@ from veridical.errors import (
 
 Array = npt.NDArray[Any]
 Kind = Literal["probs", "logits", "log_probs"]
+RandomState = int | np.random.Generator | None
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: How far from one a distribution's sum may be, by the precision its numbers were stored in.
@@ -56,6 +59,18 @@ def check_real(value: object, what: str, minimum: float, maximum: float = np.inf
         bounds = f"of at least {minimum:g}" if maximum == np.inf else f"from {minimum:g} to {maximum:g}"
         raise ParameterError(f"{what} is {value!r}; give a number {bounds}.")
     return float(value)  # type: ignore[arg-type]
+
+
+def check_random_state(random_state: RandomState) -> np.random.Generator:
+    """A generator: the one given, or a new one from a seed."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    seed = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0
+    if random_state is not None and not seed:
+        raise ParameterError(
+            f"random_state is {random_state!r}; give a whole number of at least 0, a numpy.random.Generator, or None."
+        )
+    return np.random.default_rng(random_state)
 
 
 def tolerance_of(dtype: np.dtype[Any]) -> float:
@@ -188,6 +203,51 @@ def check_distributions(probs: Any, what: str = "probs", kind: Kind = "probs") -
     if (off > 16 * np.finfo(result.dtype).eps).any():
         result = (result / sums[:, None]).astype(result.dtype)
     return result
+
+
+def check_confidences(values: Any, what: str = "confidence") -> npt.NDArray[np.float64]:
+    """Finite numbers from 0 to 1, one per sample, at least one of them."""
+    array = as_numbers(values, what)
+    if array.ndim != 1:
+        raise ShapeError(f"{what} has shape {array.shape}; give one number per sample, shape (samples,).")
+    if array.shape[0] == 0:
+        raise ShapeError(f"{what} is empty; at least one sample is needed.")
+    confidence = np.ascontiguousarray(array, dtype=np.float64)
+    if not _all_probabilities(confidence):
+        first = int(np.flatnonzero(~((confidence >= 0) & (confidence <= 1)))[0])
+        if not np.isfinite(confidence[first]):
+            raise NotFiniteError(
+                f"{what} of sample {first} is {confidence[first]}; replace it by a number from 0 to 1."
+            )
+        raise ConfidenceError(
+            f"{what} of sample {first} is {confidence[first]:g}; confidences are probabilities, from 0 to 1."
+        )
+    return confidence
+
+
+def _all_probabilities(values: npt.NDArray[np.float64]) -> bool:
+    """Whether all values lie from 0 to 1; written so that NaN, which minimum and maximum pass on, fails."""
+    step = 1 << 19
+    if len(values) <= step:
+        return bool(values.min() >= 0 and values.max() <= 1)
+    # Long arrays are read once, by all cores; only they are worth importing the compiler for.
+    from veridical._kernels.binning import all_probabilities
+
+    blocks = [values[start : start + step] for start in range(0, len(values), step)]
+    return all(run_blocks(all_probabilities, blocks))
+
+
+def check_outcomes(values: Any, what: str = "y_true") -> npt.NDArray[np.bool_]:
+    """Booleans, one per sample: was the prediction right?  Integers are refused, because they could be labels."""
+    array = np.asarray(values)
+    if array.dtype.kind != "b":
+        raise LabelError(
+            f"{what} has dtype {array.dtype} beside one confidence per sample; give booleans that say whether each "
+            "prediction was right (labels == predicted), or probabilities of shape (samples, classes)."
+        )
+    if array.ndim != 1:
+        raise ShapeError(f"{what} has shape {array.shape}; give one boolean per sample, shape (samples,).")
+    return array
 
 
 def check_same_length(**arrays: Array) -> int:

@@ -1,0 +1,105 @@
+"""Metrics of predictions: calibration errors, proper scores, selective prediction, and what their values are worth.
+
+Every metric takes ``(y_true, probs)``: integer labels with probabilities of shape (N, L), or booleans (was the
+prediction right?) with one confidence per sample.  Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from veridical.metrics import gradients
+    from veridical.metrics.binned import bin_edges, classwise_ece, debiased_ece, ece
+    from veridical.metrics.curve import ReliabilityCurve, reliability_curve
+    from veridical.metrics.floors import NoiseFloor, noise_floor
+    from veridical.metrics.intervals import Bootstrap, Comparison, bootstrap, compare
+    from veridical.metrics.kde import ece_kde
+    from veridical.metrics.ks import ks_error
+    from veridical.metrics.proper import accuracy, brier, calibrated_nll, nll
+    from veridical.metrics.registry import METRICS, Metric, get_metric
+    from veridical.metrics.selective import aurc, error_auroc
+    from veridical.metrics.smooth import smooth_ece
+    from veridical.metrics.table import Summary, SummaryRow, summary
+    from veridical.metrics.uncertainty import PredictiveUncertainty, predictive_uncertainty
+
+_HOME = {
+    "METRICS": "registry",
+    "Bootstrap": "intervals",
+    "Comparison": "intervals",
+    "Metric": "registry",
+    "NoiseFloor": "floors",
+    "PredictiveUncertainty": "uncertainty",
+    "ReliabilityCurve": "curve",
+    "Summary": "table",
+    "SummaryRow": "table",
+    "accuracy": "proper",
+    "aurc": "selective",
+    "bin_edges": "binned",
+    "bootstrap": "intervals",
+    "brier": "proper",
+    "calibrated_nll": "proper",
+    "classwise_ece": "binned",
+    "compare": "intervals",
+    "debiased_ece": "binned",
+    "ece": "binned",
+    "ece_kde": "kde",
+    "error_auroc": "selective",
+    "get_metric": "registry",
+    "ks_error": "ks",
+    "nll": "proper",
+    "noise_floor": "floors",
+    "predictive_uncertainty": "uncertainty",
+    "reliability_curve": "curve",
+    "smooth_ece": "smooth",
+    "summary": "table",
+}
+
+__all__ = [
+    "METRICS",
+    "Bootstrap",
+    "Comparison",
+    "Metric",
+    "NoiseFloor",
+    "PredictiveUncertainty",
+    "ReliabilityCurve",
+    "Summary",
+    "SummaryRow",
+    "accuracy",
+    "aurc",
+    "bin_edges",
+    "bootstrap",
+    "brier",
+    "calibrated_nll",
+    "classwise_ece",
+    "compare",
+    "debiased_ece",
+    "ece",
+    "ece_kde",
+    "error_auroc",
+    "get_metric",
+    "gradients",
+    "ks_error",
+    "nll",
+    "noise_floor",
+    "predictive_uncertainty",
+    "reliability_curve",
+    "smooth_ece",
+    "summary",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"veridical.metrics.{_HOME[name]}"), name)
+    elif name == "gradients":
+        value = importlib.import_module("veridical.metrics.gradients")
+    else:
+        raise AttributeError(f"module 'veridical.metrics' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

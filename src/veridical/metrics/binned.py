@@ -1,0 +1,262 @@
+"""Calibration errors over bins of confidence."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical._kernels.binning import bin_sums
+from veridical._parallel import run_blocks
+from veridical.errors import ParameterError
+from veridical.metrics.sample import Floats, Sample, check_sample
+from veridical.predictions.validation import check_choice, check_integer
+
+Binning = Literal["mass", "width"]
+Norm = Literal[1, 2, "max"]
+BINNINGS = ("mass", "width")
+
+_BLOCK = 1 << 19
+
+
+def bin_edges(confidence: Floats, n_bins: int = 15, binning: str = "mass", weight: Floats | None = None) -> Floats:
+    """Edges of the bins (lo, hi] that :func:`ece` uses, from 0 to 1.
+
+    Parameters
+    ----------
+    confidence : (N,) array of numbers from 0 to 1, in any order
+    n_bins : int
+    binning : {"mass", "width"}
+        ``"width"``: equally spaced.  ``"mass"``: the upper edge of bin i is the sorted confidence number
+        ``(i + 1) * (N // n_bins)``, counted from 0; with fewer than two samples per bin there are
+        ``min(n_bins, N)`` bins, cut after ``round(i N / n_bins)`` samples.
+    weight : (N,) array, optional
+        Whole numbers count repetitions, so the edges are those of the repeated sample.  Otherwise the edges are
+        where the cumulative weight reaches equal shares.
+
+    Returns
+    -------
+    (B + 1,) array
+        Non-decreasing.  Equal edges enclose nothing; the bin between them stays empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bin_edges(np.array([0.2, 0.4, 0.6, 0.8]), n_bins=2)
+    array([0. , 0.6, 1. ])
+    """
+    if check_choice(binning, BINNINGS, "binning") == "width":
+        return np.linspace(0.0, 1.0, n_bins + 1)
+    if weight is None:
+        cuts = _cuts(len(confidence), n_bins)
+        inner = np.partition(confidence, cuts)[cuts] if len(cuts) else confidence[:0]
+    else:
+        order = np.argsort(confidence, kind="stable")
+        inner = confidence[order][_weighted_cuts(weight[order], n_bins)]
+    return np.concatenate(([0.0], inner, [1.0]))
+
+
+def _cuts(n_samples: int, n_bins: int) -> npt.NDArray[np.intp]:
+    """Positions, in sorted order, of the samples that close all bins but the last."""
+    if n_samples >= 2 * n_bins:
+        return np.minimum(np.arange(1, n_bins) * (n_samples // n_bins), n_samples - 1)
+    n_bins = min(n_bins, n_samples)
+    return np.rint(np.arange(1, n_bins) * n_samples / n_bins).astype(np.intp) - 1
+
+
+def _weighted_cuts(weight: Floats, n_bins: int) -> npt.NDArray[np.intp]:
+    """The same positions where sorted sample i stands for ``weight[i]`` samples."""
+    cumulative = np.cumsum(weight)
+    if np.array_equal(weight, np.floor(weight)):
+        return np.searchsorted(cumulative, _cuts(int(cumulative[-1]), n_bins), side="right")
+    shares = np.arange(1, n_bins) * (float(cumulative[-1]) / n_bins)
+    return np.searchsorted(cumulative, shares * (1 - 1e-12), side="left")
+
+
+def sums_per_bin(sample: Sample, edges: Floats, *, equal_width: bool = False) -> Floats:
+    """Sums of weight, confidence and correct per bin, shape (3, B)."""
+
+    def block_sums(start: int) -> Floats:
+        part = slice(start, start + _BLOCK)
+        weight = None if sample.weight is None else sample.weight[part]
+        sums: Floats = bin_sums(sample.confidence[part], sample.correct[part], weight, edges, equal_width)
+        return sums
+
+    total: Floats = np.sum(run_blocks(block_sums, range(0, len(sample), _BLOCK)), axis=0)
+    return total
+
+
+def _sample_edges(sample: Sample, n_bins: int, binning: str) -> Floats:
+    if sample.in_order and binning == "mass":
+        cuts = _cuts(len(sample), n_bins) if sample.weight is None else _weighted_cuts(sample.weight, n_bins)
+        return np.concatenate(([0.0], sample.confidence[cuts], [1.0]))
+    return bin_edges(sample.confidence, n_bins, binning, sample.weight)
+
+
+def bins_of(sample: Sample, n_bins: int, binning: str) -> tuple[Floats, Floats]:
+    """(edges, sums per bin) of a sample."""
+    n_bins = check_integer(n_bins, "n_bins", 1)
+    check_choice(binning, BINNINGS, "binning")
+    edges = _sample_edges(sample, n_bins, binning)
+    return edges, sums_per_bin(sample, edges, equal_width=binning == "width")
+
+
+def ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass", norm: Norm = 1) -> float:
+    """:func:`ece` of a checked sample."""
+    if norm not in (1, 2, "max") or isinstance(norm, bool):
+        raise ParameterError(f"norm {norm!r} is unknown; choose one of: 1, 2, 'max'.")
+    _, (weight, confidence, correct) = bins_of(sample, n_bins, binning)
+    filled = weight > 0
+    gaps = np.abs(confidence - correct)[filled]
+    if norm == 1:
+        return float(gaps.sum() / weight.sum())
+    gaps /= weight[filled]
+    return float(gaps.max() if norm == "max" else np.sqrt(gaps**2 @ weight[filled] / weight.sum()))
+
+
+def ece(
+    y_true: Any,
+    probs: Any,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "mass",
+    norm: Norm = 1,
+    sample_weight: Any = None,
+) -> float:
+    r"""Expected calibration error: how far confidence is from accuracy, averaged over bins of confidence.
+
+    .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{N} \, |\mathrm{conf}(b) - \mathrm{acc}(b)|
+
+    Always about the top label, for two classes as for a thousand.  Bins are (lo, hi], 0 belongs to the first
+    and 1 to the last; see :func:`bin_edges`.
+
+    Parameters
+    ----------
+    y_true : (N,) integers, or (N,) booleans
+        Labels; or, beside one-dimensional ``probs``, whether each prediction was right.
+    probs : (N, L) array, or (N,) array
+        Probabilities; or the confidence in each prediction.
+    n_bins : int
+    binning : {"mass", "width"}
+        Bins with equally many samples, or equally wide ones.
+    norm : {1, 2, "max"}
+        Mean gap, root mean squared gap, or the largest gap of any bin that holds samples (MCE).
+    sample_weight : (N,) array, optional
+        Whole numbers act as repetitions.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    References
+    ----------
+    Naeini, Cooper and Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning", AAAI 2015.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> round(metrics.ece([True, True, False, True], [0.9, 0.8, 0.7, 0.6], n_bins=1), 12)
+    0.0
+    """
+    return ece_of(check_sample(y_true, probs, sample_weight), n_bins=n_bins, binning=binning, norm=norm)
+
+
+def classwise_ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass", norm: Norm = 1) -> float:
+    """:func:`classwise_ece` of a checked sample."""
+    probs, labels = sample.vectors("classwise_ece")
+
+    def one_class(l: int) -> float:
+        scores = np.ascontiguousarray(probs[:, l], dtype=np.float64)
+        return ece_of(Sample(scores, labels == l, weight=sample.weight), n_bins=n_bins, binning=binning, norm=norm)
+
+    return float(np.mean(run_blocks(one_class, range(probs.shape[1]))))
+
+
+def classwise_ece(
+    y_true: Any,
+    probs: Any,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "mass",
+    norm: Norm = 1,
+    sample_weight: Any = None,
+) -> float:
+    """Mean over classes of the calibration error of each class's probability.
+
+    For class l, all N probabilities of that class are binned and compared with how often the label is l.  A class
+    that never occurs counts as any other: its probabilities should be small.
+
+    Parameters
+    ----------
+    y_true : (N,) integers
+    probs : (N, L) array
+    n_bins, binning, norm, sample_weight
+        As in :func:`ece`.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    References
+    ----------
+    Kull et al., "Beyond temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet
+    calibration", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> round(metrics.classwise_ece([0, 1], [[0.75, 0.25], [0.25, 0.75]]), 12)
+    0.25
+    """
+    sample = check_sample(y_true, probs, sample_weight)
+    return classwise_ece_of(sample, n_bins=n_bins, binning=binning, norm=norm)
+
+
+def debiased_ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass") -> float:
+    """:func:`debiased_ece` of a checked sample."""
+    _, sums = bins_of(sample, n_bins, binning)
+    weight, confidence, correct = sums[:, sums[0] > 0]
+    accuracy = correct / weight
+    squared_gap = (confidence / weight - accuracy) ** 2
+    # The squared gap contains the variance of the bin's accuracy; one sample cannot tell the two apart.
+    several = weight > 1
+    variance = accuracy[several] * (1 - accuracy[several]) / (weight[several] - 1)
+    return float(np.sqrt(max((squared_gap[several] - variance) @ weight[several] / weight.sum(), 0.0)))
+
+
+def debiased_ece(
+    y_true: Any, probs: Any, *, n_bins: int = 15, binning: Binning = "mass", sample_weight: Any = None
+) -> float:
+    r"""Root of the debiased squared calibration error.
+
+    .. math:: \Big(\sum_b \frac{n_b}{N} \Big[(\mathrm{conf}(b) - \mathrm{acc}(b))^2
+              - \frac{\mathrm{acc}(b)(1 - \mathrm{acc}(b))}{n_b - 1}\Big]\Big)_+^{1/2}
+
+    The plain estimate contains the variance of each bin's accuracy and so stays above zero for a perfectly
+    calibrated model; here that variance is subtracted.  A negative sum gives 0, and so does a bin with one sample,
+    which cannot tell error from variance.
+
+    Parameters
+    ----------
+    y_true, probs, n_bins, binning, sample_weight
+        As in :func:`ece`.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    References
+    ----------
+    Kumar, Liang and Ma, "Verified uncertainty calibration", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> round(metrics.debiased_ece([True, True, True, True], [0.5, 0.5, 0.5, 0.5], n_bins=1), 12)
+    0.5
+    """
+    return debiased_ece_of(check_sample(y_true, probs, sample_weight), n_bins=n_bins, binning=binning)

@@ -1,0 +1,140 @@
+"""Reliability curves: confidence against accuracy, with what chance alone would do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from veridical._kernels.outcomes import count_distribution
+from veridical.metrics.binned import Binning, bins_of
+from veridical.metrics.sample import Floats, Sample, check_sample
+from veridical.predictions.validation import check_real
+
+#: Bins up to this size get the exact distribution of their accuracy, whose cost grows with the square.
+_EXACT_UP_TO = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Confidence and accuracy per bin.
+
+    Attributes
+    ----------
+    edges : (B + 1,) array
+        Bins are (lo, hi].
+    counts : (B,) array
+        Samples, or their total weight, per bin.
+    confidence, accuracy : (B,) arrays
+        Means per bin; NaN where it is empty.
+    low, high : (B,) arrays
+        Consistency band: where the accuracy of a perfectly calibrated model would fall with ``confidence_level``.
+    confidence_level : float
+    """
+
+    edges: Floats
+    counts: Floats
+    confidence: Floats
+    accuracy: Floats
+    low: Floats
+    high: Floats
+    confidence_level: float
+
+
+def _exact_band(confidence: Floats, tail: float) -> tuple[float, float]:
+    """Quantiles of the share of right predictions among samples that are right with probability ``confidence``."""
+    n_samples = len(confidence)
+    chances = np.empty(n_samples + 1)
+    count_distribution(confidence, chances)
+    cumulative = np.cumsum(chances)
+    low, high = np.searchsorted(cumulative, (tail, 1 - tail))
+    return low / n_samples, min(high, n_samples) / n_samples
+
+
+def _approximate_band(confidence: Floats, weight: Floats, tail: float) -> tuple[float, float]:
+    """The same from mean, variance and skewness (Cornish and Fisher), for weighted samples and large bins."""
+    total = weight.sum()
+    shares = weight / total
+    spread = confidence * (1 - confidence)
+    deviation = float(np.sqrt(shares**2 @ spread))
+    mean = float(shares @ confidence)
+    if deviation == 0.0:
+        return mean, mean
+    skewness = float(shares**3 @ (spread * (1 - 2 * confidence))) / deviation**3
+    z = ndtri(np.array([tail, 1 - tail]))
+    low, high = mean + deviation * (z + skewness * (z**2 - 1) / 6)
+    return max(float(low), 0.0), min(float(high), 1.0)
+
+
+def _bands(sample: Sample, edges: Floats, tail: float) -> tuple[Floats, Floats]:
+    n_bins = len(edges) - 1
+    confidence, _, weight = sample.by_confidence()
+    cuts = np.searchsorted(confidence, edges[1:-1], side="right")
+    starts, stops = np.concatenate(([0], cuts)), np.concatenate((cuts, [len(sample)]))
+    low, high = np.full(n_bins, np.nan), np.full(n_bins, np.nan)
+    for b, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+        inside = confidence[start:stop]
+        weights = np.ones(stop - start) if weight is None else weight[start:stop]
+        if not weights.any():
+            continue
+        if weight is None and stop - start <= _EXACT_UP_TO:
+            low[b], high[b] = _exact_band(inside, tail)
+        else:
+            low[b], high[b] = _approximate_band(inside, weights, tail)
+    return low, high
+
+
+def reliability_curve(
+    y_true: Any,
+    probs: Any,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "mass",
+    confidence_level: float = 0.95,
+    sample_weight: Any = None,
+) -> ReliabilityCurve:
+    """Mean confidence and accuracy per bin, with a consistency band.
+
+    The band says where a bin's accuracy would fall if its confidences were right: the quantiles of the Poisson
+    binomial distribution of its right predictions, exact for bins of up to 2,000 samples, otherwise (and with
+    weights) from its mean, variance and skewness.  A bin outside its band is evidence of miscalibration.
+
+    Parameters
+    ----------
+    y_true, probs, n_bins, binning, sample_weight
+        As in :func:`veridical.metrics.ece`, whose bins these are.
+    confidence_level : float
+        From 0 to 1.
+
+    Returns
+    -------
+    ReliabilityCurve
+
+    References
+    ----------
+    Bröcker and Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting 22, 2007.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> curve = metrics.reliability_curve([True, True, False, True], [0.9, 0.8, 0.7, 0.6], n_bins=2)
+    >>> curve.counts, curve.accuracy.round(3)
+    (array([3., 1.]), array([0.667, 1.   ]))
+    """
+    sample = check_sample(y_true, probs, sample_weight)
+    level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
+    edges, (counts, confidence, correct) = bins_of(sample, n_bins, binning)
+    low, high = _bands(sample, edges, (1 - level) / 2)
+    filled = counts > 0
+    unfilled = np.full(len(counts), np.nan)
+    return ReliabilityCurve(
+        edges=edges,
+        counts=counts,
+        confidence=np.divide(confidence, counts, out=unfilled.copy(), where=filled),
+        accuracy=np.divide(correct, counts, out=unfilled.copy(), where=filled),
+        low=low,
+        high=high,
+        confidence_level=level,
+    )

@@ -1,0 +1,111 @@
+"""Noise floors: what a metric would be under perfect calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from veridical.errors import ShapeError
+from veridical.metrics.registry import Metric, get_metric
+from veridical.metrics.resampling import defined_only, evaluator, redraw_outcomes
+from veridical.metrics.sample import Floats, Sample, check_sample
+from veridical.predictions.validation import RandomState, as_numbers, check_integer, check_real
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseFloor:
+    """A metric's distribution if the same confidences were perfectly calibrated.
+
+    Attributes
+    ----------
+    metric : str
+    mean : float
+    quantiles : dict
+        Probability -> value.
+    draws : (n_draws,) array
+    """
+
+    metric: str
+    mean: float
+    quantiles: dict[float, float]
+    draws: Floats = field(repr=False)
+
+    @classmethod
+    def from_draws(cls, metric: str, draws: Floats, levels: Sequence[float]) -> NoiseFloor:
+        """Mean and quantiles of the draws on which the metric is defined."""
+        defined = defined_only(draws)
+        return cls(
+            metric, float(defined.mean()), {level: float(np.quantile(defined, level)) for level in levels}, draws
+        )
+
+
+def _unlabelled(confidence: Any, metric: Metric, sample_weight: Any, score: Any) -> Sample:
+    """A sample whose outcomes are still to be drawn."""
+    values = as_numbers(confidence, "confidence")
+    if values.ndim == 1 and metric.needs_vectors:
+        raise ShapeError(
+            f"{metric.name} needs the whole distributions; give probabilities of shape (samples, classes)."
+        )
+    n_samples = len(values) if values.ndim else 0
+    placeholder = np.zeros(n_samples, dtype=bool if values.ndim == 1 else np.int64)
+    sample = check_sample(placeholder, values, sample_weight, score)
+    if not metric.needs_vectors:
+        sample.probs = sample.labels = None
+    return sample
+
+
+def noise_floor(
+    metric: str,
+    confidence: Any,
+    *,
+    n_draws: int = 200,
+    quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+    random_state: RandomState = 0,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+    **options: Any,
+) -> NoiseFloor:
+    """What a metric would be if these confidences were perfectly calibrated.
+
+    Outcomes are drawn from the predictions themselves, right with probability ``confidence``, many times.  An error
+    within these quantiles cannot be told from perfect calibration; an error below them is no merit.
+
+    Parameters
+    ----------
+    metric : str
+        A name in :data:`veridical.metrics.METRICS`.
+    confidence : (N,) array, or (N, L) array of probabilities
+        Probabilities are needed by metrics of whole distributions; labels are then drawn from them.
+    n_draws : int
+    quantiles : sequence of numbers from 0 to 1
+    random_state : int, numpy.random.Generator or None
+    sample_weight : (N,) array, optional
+    n_threads : int, optional
+    **options
+        Passed on to the metric, for example ``n_bins=10``.
+
+    Returns
+    -------
+    NoiseFloor
+
+    References
+    ----------
+    Bröcker and Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting 22, 2007.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> floor = metrics.noise_floor("ece", [0.5] * 100, n_draws=50)
+    >>> 0 < floor.mean < 0.1
+    True
+    """
+    found = get_metric(metric)
+    n_draws = check_integer(n_draws, "n_draws", 1)
+    levels = [check_real(level, "a quantile", 0.0, 1.0) for level in quantiles]
+    evaluate = evaluator(found, options)
+    sample = _unlabelled(confidence, found, sample_weight, options.get("score"))
+    draws = redraw_outcomes([evaluate], sample, n_draws=n_draws, random_state=random_state, n_threads=n_threads)
+    return NoiseFloor.from_draws(metric, draws[:, 0], levels)

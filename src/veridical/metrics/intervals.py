@@ -1,0 +1,217 @@
+"""Bootstrap intervals and paired comparisons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from veridical.metrics.registry import get_metric
+from veridical.metrics.resampling import defined_only, evaluator, resample
+from veridical.metrics.sample import Floats, check_sample
+from veridical.predictions.validation import RandomState, check_choice, check_integer, check_real
+
+Interval = Literal["basic", "percentile"]
+INTERVALS = ("basic", "percentile")
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """A metric's value with an interval.
+
+    Attributes
+    ----------
+    metric : str
+    value : float
+        On the sample itself.
+    low, high : float
+    confidence_level : float
+    standard_error : float
+        Standard deviation over the resamples.
+    bias : float
+        Mean over the resamples minus ``value``: calibration errors grow when samples repeat.
+    draws : (n_resamples,) array
+    """
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    confidence_level: float
+    standard_error: float
+    bias: float
+    draws: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two sets of predictions on the same samples, by one metric.
+
+    Attributes
+    ----------
+    metric : str
+    value_a, value_b, difference : float
+        On the sample itself; ``difference`` is a minus b.
+    low, high : float
+        Interval of the difference.
+    confidence_level : float
+    wins, losses, n_resamples : int
+        In how many resamples a was better, and b; the rest are ties.
+    draws : (n_resamples,) array of differences
+    """
+
+    metric: str
+    value_a: float
+    value_b: float
+    difference: float
+    low: float
+    high: float
+    confidence_level: float
+    wins: int
+    losses: int
+    n_resamples: int
+    draws: Floats = field(repr=False)
+
+
+def interval_of(
+    value: float, draws: Floats, confidence_level: float, method: str, least: float = 0.0
+) -> tuple[float, float]:
+    """The interval's ends, not below ``least``; draws on which the metric is undefined (NaN) are left out."""
+    level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
+    check_choice(method, INTERVALS, "method")
+    tail = (1 - level) / 2
+    low, high = (float(end) for end in np.quantile(defined_only(draws), (tail, 1 - tail)))
+    if method == "basic":
+        low, high = 2 * value - high, 2 * value - low
+    return max(low, least), max(high, least)
+
+
+def bootstrap(
+    metric: str,
+    y_true: Any,
+    probs: Any,
+    *,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    method: Interval = "basic",
+    random_state: RandomState = 0,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+    **options: Any,
+) -> Bootstrap:
+    """A metric with a bootstrap interval over samples.
+
+    Parameters
+    ----------
+    metric : str
+        A name in :data:`veridical.metrics.METRICS`.
+    y_true, probs, sample_weight
+        As in :func:`veridical.metrics.ece`.
+    n_resamples : int
+    confidence_level : float
+    method : {"basic", "percentile"}
+        Quantiles of the resampled values, mirrored at the value itself; or as they are.  Calibration errors are larger
+        on resamples than on the sample, as they are larger on the sample than in truth; mirroring takes that out,
+        and the plain quantiles often miss the true error altogether.
+    random_state : int, numpy.random.Generator or None
+    n_threads : int, optional
+    **options
+        Passed on to the metric, for example ``n_bins=10``.
+
+    Returns
+    -------
+    Bootstrap
+
+    References
+    ----------
+    Efron and Tibshirani, "An introduction to the bootstrap", Chapman & Hall 1993.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> result = metrics.bootstrap("accuracy", [True] * 80 + [False] * 20, [0.8] * 100)
+    >>> result.value, 0.65 < result.low < 0.8 < result.high < 0.95
+    (0.8, True)
+    """
+    evaluate = evaluator(get_metric(metric), options)
+    check_integer(n_resamples, "n_resamples", 1)
+    sample = check_sample(y_true, probs, sample_weight, options.get("score"))
+    value = evaluate(sample)
+    draws = resample([evaluate], [sample], n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)[
+        :, 0
+    ]
+    low, high = interval_of(value, draws, confidence_level, method)
+    defined = defined_only(draws)
+    return Bootstrap(
+        metric=metric,
+        value=value,
+        low=low,
+        high=high,
+        confidence_level=confidence_level,
+        standard_error=float(defined.std()),
+        bias=float(defined.mean()) - value,
+        draws=draws,
+    )
+
+
+def compare(
+    metric: str,
+    y_true: Any,
+    probs_a: Any,
+    probs_b: Any,
+    *,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    method: Interval = "basic",
+    random_state: RandomState = 0,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+    **options: Any,
+) -> Comparison:
+    """Is a better than b?  Both are evaluated on the same resamples of the same samples.
+
+    Parameters
+    ----------
+    metric : str
+        A name in :data:`veridical.metrics.METRICS`.
+    y_true : (N,) integers
+    probs_a, probs_b : (N, L) arrays
+        Or, with boolean ``y_true``, two sets of confidences (N,) in the same predictions.
+    n_resamples, confidence_level, method, random_state, sample_weight, n_threads, **options
+        As in :func:`bootstrap`.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> right = [True, True, True, False] * 50
+    >>> result = metrics.compare("ece", right, [0.75] * 200, [0.95] * 200, n_resamples=100)
+    >>> result.wins, round(result.difference, 12)
+    (100, -0.2)
+    """
+    found = get_metric(metric)
+    evaluate = evaluator(found, options)
+    check_integer(n_resamples, "n_resamples", 1)
+    samples = [check_sample(y_true, probs, sample_weight, options.get("score")) for probs in (probs_a, probs_b)]
+    value_a, value_b = (evaluate(sample) for sample in samples)
+    draws = resample([evaluate], samples, n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)
+    differences = draws[:, 0] - draws[:, 1]
+    low, high = interval_of(value_a - value_b, differences, confidence_level, method, least=-np.inf)
+    better = np.sign(differences) * (-1 if found.lower_is_better else 1)
+    return Comparison(
+        metric=metric,
+        value_a=value_a,
+        value_b=value_b,
+        difference=value_a - value_b,
+        low=low,
+        high=high,
+        confidence_level=confidence_level,
+        wins=int(np.sum(better > 0)),
+        losses=int(np.sum(better < 0)),
+        n_resamples=n_resamples,
+        draws=differences,
+    )

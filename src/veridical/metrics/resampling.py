@@ -1,0 +1,117 @@
+"""Random draws of a sample, and metrics on them: what noise floors and intervals are made from.
+
+Resamples are weights: how often each sample was drawn.  Samples are sorted by confidence once, and every metric is
+evaluated on reweighted, already sorted samples.  Each draw has a random generator of its own, so results do not
+depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from veridical._parallel import run_blocks
+from veridical.errors import ParameterError
+from veridical.metrics.registry import Metric
+from veridical.metrics.sample import Booleans, Floats, Labels, Sample
+from veridical.predictions.validation import RandomState, check_random_state
+
+Evaluate = Callable[[Sample], float]
+
+_DRAWS_PER_BLOCK = 8
+
+
+def evaluator(metric: Metric, options: Mapping[str, Any]) -> Evaluate:
+    """The metric with its options; an option that it does not have is answered with those it has."""
+    known = [name for name in metric.function.__kwdefaults__ or {} if name != "sample_weight"]
+    for name in options:
+        if name not in known:
+            raise ParameterError(f"{metric.name} has no option {name!r}; it has: {', '.join(known) or 'none'}.")
+    # A score per sample travels with the samples, so that it is sorted with them.
+    return partial(metric.of_sample, **{name: value for name, value in options.items() if name != "score"})
+
+
+def run_draws(
+    draw: Callable[[np.random.Generator], Sequence[float]],
+    n_draws: int,
+    random_state: RandomState,
+    n_threads: int | None = None,
+) -> Floats:
+    """One row of values per draw."""
+    generators = check_random_state(random_state).spawn(n_draws)
+    blocks = [generators[start : start + _DRAWS_PER_BLOCK] for start in range(0, n_draws, _DRAWS_PER_BLOCK)]
+    rows = run_blocks(lambda block: [draw(generator) for generator in block], blocks, n_threads)
+    return np.asarray([row for block in rows for row in block], dtype=np.float64)
+
+
+def resample(
+    evaluators: Sequence[Evaluate],
+    samples: Sequence[Sample],
+    *,
+    n_resamples: int,
+    random_state: RandomState,
+    n_threads: int | None = None,
+) -> Floats:
+    """Metrics on the same resamples of parallel samples; shape (n_resamples, samples * metrics), samples outermost.
+
+    Sample i of one is sample i of the others; each may be sorted its own way once it is in here.
+    """
+    orders = [sample.order() for sample in samples]
+    ordered = [sample.taken(order, in_order=True) for sample, order in zip(samples, orders, strict=True)]
+    n_samples = len(samples[0])
+
+    def draw(generator: np.random.Generator) -> list[float]:
+        counts = np.bincount(generator.integers(0, n_samples, n_samples), minlength=n_samples).astype(np.float64)
+        values = []
+        for sample, order in zip(ordered, orders, strict=True):
+            weight = counts[order]
+            drawn = sample.reweighted(weight if sample.weight is None else weight * sample.weight)
+            values += [evaluate(drawn) for evaluate in evaluators]
+        return values
+
+    return run_draws(draw, n_resamples, random_state, n_threads)
+
+
+def _outcome_source(sample: Sample) -> Callable[[Floats], tuple[Booleans, Labels | None]]:
+    """A function from uniform numbers, one per sample, to outcomes with the predicted probabilities."""
+    if sample.probs is None:
+        return lambda uniform: (uniform < sample.confidence, None)
+    predicted = sample.probs.argmax(axis=1)
+    cumulative = np.cumsum(sample.probs, axis=1, dtype=np.float64)
+    # The last sum is 1 only up to rounding; the scale makes it the end of the range all the same.
+    scale, last_class = cumulative[:, -1], sample.probs.shape[1] - 1
+
+    def outcomes(uniform: Floats) -> tuple[Booleans, Labels]:
+        below: Labels = np.sum(cumulative <= (uniform * scale)[:, None], axis=1)
+        labels = np.minimum(below, last_class)
+        return predicted == labels, labels
+
+    return outcomes
+
+
+def redraw_outcomes(
+    evaluators: Sequence[Evaluate],
+    sample: Sample,
+    *,
+    n_draws: int,
+    random_state: RandomState,
+    n_threads: int | None = None,
+) -> Floats:
+    """Metrics with outcomes drawn from the predictions themselves, shape (n_draws, metrics)."""
+    ordered = sample.taken(sample.order(), in_order=True)
+    outcomes = _outcome_source(ordered)
+
+    def draw(generator: np.random.Generator) -> list[float]:
+        drawn = ordered.with_outcomes(*outcomes(generator.random(len(ordered))))
+        return [evaluate(drawn) for evaluate in evaluators]
+
+    return run_draws(draw, n_draws, random_state, n_threads)
+
+
+def defined_only(draws: Floats) -> Floats:
+    """The draws on which the metric has a value; where none has, one NaN."""
+    defined = draws[~np.isnan(draws)]
+    return defined if defined.size else draws[:1]

@@ -1,0 +1,182 @@
+"""What every metric is computed from: checked once, at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.errors import ParameterError, ShapeError
+from veridical.predictions.validation import (
+    as_numbers,
+    check_confidences,
+    check_distributions,
+    check_labels,
+    check_outcomes,
+    check_same_length,
+    check_weights,
+)
+
+Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+Labels = npt.NDArray[np.int64]
+
+
+class Sample:
+    """Checked predictions with what was true of them.
+
+    Attributes
+    ----------
+    confidence : (N,) float64
+        The largest probability of each sample.
+    correct : (N,) bool
+        Whether the class that holds it (the first, on ties) is the label.
+    probs, labels : (N, L) and (N,), or None
+        None where only confidences were given.
+    weight : (N,) float64, or None for all ones
+    score : (N,) float64, or None for minus the confidence
+        Larger where the prediction is more doubtful.
+    in_order : bool
+        Whether samples are sorted by confidence.
+    """
+
+    def __init__(
+        self,
+        confidence: Floats,
+        correct: Booleans,
+        *,
+        probs: npt.NDArray[Any] | None = None,
+        labels: Labels | None = None,
+        weight: Floats | None = None,
+        score: Floats | None = None,
+        in_order: bool = False,
+    ) -> None:
+        self.confidence = confidence
+        self.correct = correct
+        self.probs = probs
+        self.labels = labels
+        self.weight = weight
+        self.score = score
+        self.in_order = in_order
+        self._per_sample: dict[str, Floats] = {}
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    @property
+    def total_weight(self) -> float:
+        """N, or the sum of the weights."""
+        return float(len(self)) if self.weight is None else float(self.weight.sum())
+
+    def mean(self, values: npt.NDArray[Any]) -> float:
+        """The (weighted) mean of one value per sample."""
+        if self.weight is None:
+            return float(values.mean(dtype=np.float64))
+        total = float(values @ self.weight)
+        if np.isnan(total):  # an infinite loss of a sample that does not count is no loss
+            counted = self.weight > 0
+            total = float(values[counted] @ self.weight[counted])
+        return total / self.total_weight
+
+    def vectors(self, metric: str) -> tuple[npt.NDArray[Any], Labels]:
+        """(probs, labels), or an error that names the metric that needs them."""
+        if self.probs is None or self.labels is None:
+            raise ShapeError(
+                f"{metric} needs the whole distributions; give integer labels and probabilities of shape "
+                "(samples, classes)."
+            )
+        return self.probs, self.labels
+
+    def per_sample(self, name: str, compute: Callable[[], Floats]) -> Floats:
+        """One value per sample that does not depend on the weights; computed once, shared by reweighted samples."""
+        if name not in self._per_sample:
+            self._per_sample[name] = compute()
+        return self._per_sample[name]
+
+    def reweighted(self, weight: Floats) -> Sample:
+        """The same samples with other weights."""
+        other = Sample(
+            self.confidence,
+            self.correct,
+            probs=self.probs,
+            labels=self.labels,
+            weight=weight,
+            score=self.score,
+            in_order=self.in_order,
+        )
+        other._per_sample = self._per_sample
+        return other
+
+    def with_outcomes(self, correct: Booleans, labels: Labels | None) -> Sample:
+        """The same predictions and weights, had things turned out otherwise."""
+        return Sample(
+            self.confidence,
+            correct,
+            probs=self.probs,
+            labels=labels,
+            weight=self.weight,
+            score=self.score,
+            in_order=self.in_order,
+        )
+
+    def order(self) -> npt.NDArray[np.intp]:
+        """The indices that sort the samples by confidence."""
+        return np.argsort(self.confidence, kind="stable")
+
+    def taken(self, order: npt.NDArray[np.intp], *, in_order: bool = False) -> Sample:
+        """The samples at these indices."""
+        return Sample(
+            self.confidence[order],
+            self.correct[order],
+            probs=None if self.probs is None else self.probs[order],
+            labels=None if self.labels is None else self.labels[order],
+            weight=None if self.weight is None else self.weight[order],
+            score=None if self.score is None else self.score[order],
+            in_order=in_order,
+        )
+
+    def by_confidence(self) -> tuple[Floats, Booleans, Floats | None]:
+        """Confidence, correct and weight, sorted by confidence."""
+        if self.in_order:
+            return self.confidence, self.correct, self.weight
+        order = self.order()
+        weight = None if self.weight is None else self.weight[order]
+        return self.confidence[order], self.correct[order], weight
+
+
+def check_sample(y_true: Any, probs: Any, sample_weight: Any = None, score: Any = None) -> Sample:
+    """The door of all metrics: labels with (N, L) probabilities, or booleans with (N,) confidences."""
+    scores = as_numbers(probs, "probs")
+    if scores.ndim == 1:
+        confidence = check_confidences(scores)
+        correct = check_outcomes(y_true)
+        check_same_length(y_true=correct, confidence=confidence)
+        sample = Sample(confidence, correct)
+    else:
+        distributions = check_distributions(scores)
+        n_samples, n_classes = distributions.shape
+        if n_samples == 0:
+            raise ShapeError("probs is empty; at least one sample is needed.")
+        labels = check_labels(y_true, n_samples, n_classes)
+        predicted = distributions.argmax(axis=1)
+        confidence = distributions.max(axis=1).astype(np.float64)
+        np.minimum(confidence, 1.0, out=confidence)  # rounding may have left a top score of 1 + 1e-16
+        sample = Sample(confidence, predicted == labels, probs=distributions, labels=labels)
+    if sample_weight is not None:
+        sample.weight = check_weights(sample_weight, len(sample))
+    if score is not None:
+        sample.score = check_score(score, len(sample))
+    return sample
+
+
+def check_score(score: Any, n_samples: int) -> Floats:
+    """One finite number per sample, larger where the prediction is more doubtful."""
+    values = as_numbers(score, "score").astype(np.float64)
+    if values.shape != (n_samples,):
+        raise ShapeError(f"score has shape {values.shape}; give one number per sample, shape ({n_samples},).")
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if wrong.size:
+        raise ParameterError(f"score of sample {wrong[0]} is {values[wrong[0]]}; replace it by a finite number.")
+    return values

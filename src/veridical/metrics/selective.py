@@ -1,0 +1,110 @@
+"""How well a per-sample score tells wrong predictions from right ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma
+
+from veridical.metrics.sample import Floats, Sample, check_sample
+
+
+def _by_doubt(sample: Sample) -> tuple[Floats, Floats]:
+    """Weights of all and of wrong predictions per group of equal score, from the least doubtful group on."""
+    doubt = -sample.confidence if sample.score is None else sample.score
+    weight = np.ones(len(sample)) if sample.weight is None else sample.weight
+    order = np.argsort(doubt, kind="stable")
+    weight, wrong = weight[order], ~sample.correct[order]
+    ordered = doubt[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    return np.add.reduceat(weight, starts), np.add.reduceat(weight * wrong, starts)
+
+
+def error_auroc_of(sample: Sample) -> float:
+    """:func:`error_auroc` of a checked sample."""
+    everyone, wrong = _by_doubt(sample)
+    right = everyone - wrong
+    pairs = wrong.sum() * right.sum()
+    if pairs == 0:
+        return float("nan")
+    right_below = np.cumsum(right) - right
+    return float(wrong @ (right_below + right / 2) / pairs)
+
+
+def error_auroc(y_true: Any, probs: Any, *, score: Any = None, sample_weight: Any = None) -> float:
+    """Area under the ROC curve of finding wrong predictions by a score.
+
+    The chance that a wrong prediction is more doubtful than a right one; ties count half.
+
+    Parameters
+    ----------
+    y_true, probs, sample_weight
+        As in :func:`veridical.metrics.ece`.
+    score : (N,) array, optional
+        Larger where the prediction is more doubtful: HV, entropy, mutual information.  By default minus the confidence.
+
+    Returns
+    -------
+    float
+        From 0 to 1, where 0.5 is chance; NaN where all predictions are right or all are wrong, because there is no
+        pair to compare.
+
+    References
+    ----------
+    Hendrycks and Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in neural
+    networks", ICLR 2017.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> metrics.error_auroc([True, True, False], [0.9, 0.8, 0.5])
+    1.0
+    """
+    return error_auroc_of(check_sample(y_true, probs, sample_weight, score))
+
+
+def aurc_of(sample: Sample) -> float:
+    """:func:`aurc` of a checked sample."""
+    everyone, wrong = _by_doubt(sample)
+    counted = everyone > 0
+    everyone, wrong = everyone[counted], wrong[counted]
+    covered, missed = np.cumsum(everyone), np.cumsum(wrong)
+    rate = wrong / everyone
+    before, missed_before = covered - everyone, missed - wrong
+    # Within a group of ties the k-th sample adds its group's rate, so the risk after k samples is
+    # rate + (missed_before - before * rate) / k, and sums of 1/k are differences of the digamma function.
+    harmonic = digamma(covered + 1) - digamma(before + 1)
+    return float((rate @ everyone + (missed_before - before * rate) @ harmonic) / covered[-1])
+
+
+def aurc(y_true: Any, probs: Any, *, score: Any = None, sample_weight: Any = None) -> float:
+    r"""Area under the risk-coverage curve: the error rate among the k least doubtful samples, averaged over k.
+
+    .. math:: \mathrm{AURC} = \frac1N \sum_{k=1}^N \frac1k \sum_{i \le k} [\text{sample } i \text{ is wrong}]
+
+    over samples sorted by doubt.  Samples of equal score enter in all orders, averaged.
+
+    Parameters
+    ----------
+    y_true, probs, sample_weight
+        As in :func:`veridical.metrics.ece`.
+    score : (N,) array, optional
+        Larger where the prediction is more doubtful; by default minus the confidence.
+
+    Returns
+    -------
+    float
+        From 0 (all right) to 1 (all wrong).
+
+    References
+    ----------
+    Geifman, Uziel and El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers", ICLR 2019.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> round(metrics.aurc([True, False], [0.9, 0.5]), 12)
+    0.25
+    """
+    return aurc_of(check_sample(y_true, probs, sample_weight, score))

@@ -1,0 +1,173 @@
+"""All of the paper's columns in one call."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from veridical.metrics.floors import NoiseFloor
+from veridical.metrics.intervals import interval_of
+from veridical.metrics.registry import METRICS, Metric
+from veridical.metrics.resampling import redraw_outcomes, resample
+from veridical.metrics.sample import Sample, check_sample
+from veridical.predictions.validation import RandomState, check_integer, check_real
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One metric's value, and what it is worth.
+
+    Attributes
+    ----------
+    metric : str
+    value : float
+    floor, floor_high : float or None
+        Mean and 95 % quantile under perfect calibration; for calibration errors only.
+    low, high : float or None
+        Bootstrap interval.
+    """
+
+    metric: str
+    value: float
+    floor: float | None = None
+    floor_high: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def cells(self) -> list[str]:
+        """The row as text: title, value, floor, interval."""
+        metric = METRICS[self.metric]
+        floor = interval = ""
+        if self.floor is not None and self.floor_high is not None:
+            floor = f"{metric.text(self.floor)} (95 %: {metric.text(self.floor_high)})"
+        if self.low is not None and self.high is not None:
+            interval = f"{metric.text(self.low)} to {metric.text(self.high)}"
+        return [metric.title, metric.text(self.value), floor, interval]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A small table of metrics: iterate over its rows, index it by metric name, print it.
+
+    Attributes
+    ----------
+    rows : tuple of SummaryRow
+    n_samples : int
+    """
+
+    rows: tuple[SummaryRow, ...]
+    n_samples: int
+
+    def __iter__(self) -> Iterator[SummaryRow]:
+        return iter(self.rows)
+
+    def __getitem__(self, metric: str) -> SummaryRow:
+        return {row.metric: row for row in self.rows}[metric]
+
+    def to_dict(self) -> dict[str, dict[str, float | None]]:
+        """Metric name -> its figures, ready for JSON."""
+        return {row.metric: {key: value for key, value in asdict(row).items() if key != "metric"} for row in self.rows}
+
+    def _table(self) -> list[list[str]]:
+        """Heading and rows, without the columns that are empty throughout."""
+        cells = [["metric", "value", "noise floor", "interval"], *(row.cells() for row in self.rows)]
+        kept = [j for j in range(4) if any(row[j] for row in cells[1:])]
+        return [[row[j] for j in kept] for row in cells]
+
+    def __str__(self) -> str:
+        table = self._table()
+        widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        heading, *rows = self._table()
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _floors(metrics: list[Metric], sample: Sample, n_draws: int, random_state: RandomState) -> dict[str, NoiseFloor]:
+    errors = [metric for metric in metrics if metric.is_calibration_error and not metric.needs_vectors]
+    only_confidence = Sample(sample.confidence, sample.correct, weight=sample.weight)
+    draws = redraw_outcomes(
+        [metric.of_sample for metric in errors], only_confidence, n_draws=n_draws, random_state=random_state
+    )
+    return {metric.name: NoiseFloor.from_draws(metric.name, draws[:, j], (0.95,)) for j, metric in enumerate(errors)}
+
+
+def _intervals(
+    metrics: list[Metric],
+    values: dict[str, float],
+    sample: Sample,
+    n_resamples: int,
+    level: float,
+    random_state: RandomState,
+) -> dict[str, tuple[float, float]]:
+    draws = resample(
+        [metric.of_sample for metric in metrics], [sample], n_resamples=n_resamples, random_state=random_state
+    )
+    return {
+        metric.name: interval_of(values[metric.name], draws[:, j], level, "basic") for j, metric in enumerate(metrics)
+    }
+
+
+def summary(
+    y_true: Any,
+    probs: Any,
+    *,
+    floors: bool = True,
+    intervals: bool = False,
+    n_draws: int = 200,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    random_state: RandomState = 0,
+    sample_weight: Any = None,
+) -> Summary:
+    """The paper's columns: ECE-KDE, ECE, NLL, Brier, KS and accuracy, with noise floors and intervals.
+
+    Parameters
+    ----------
+    y_true, probs, sample_weight
+        As in :func:`veridical.metrics.ece`.  With confidences alone, NLL and Brier are left out.
+    floors : bool
+        Put beside each calibration error what it would be under perfect calibration.
+    intervals : bool
+        Put beside each metric a bootstrap interval; all metrics share the same resamples.
+    n_draws, n_resamples : int
+    confidence_level : float
+    random_state : int, numpy.random.Generator or None
+
+    Returns
+    -------
+    Summary
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> print(metrics.summary([True, True, True, False], [0.75, 0.75, 0.75, 0.75], floors=False))
+    metric    value
+    ECE-KDE   0.00 %
+    ECE       0.00 %
+    KS        0.00 %
+    Accuracy  75.00 %
+    """
+    n_draws = check_integer(n_draws, "n_draws", 1)
+    n_resamples = check_integer(n_resamples, "n_resamples", 1)
+    level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
+    sample = check_sample(y_true, probs, sample_weight)
+    shown = [m for m in METRICS.values() if m.in_paper and (sample.probs is not None or not m.needs_vectors)]
+    values = {metric.name: metric.of_sample(sample) for metric in shown}
+    floor = _floors(shown, sample, n_draws, random_state) if floors else {}
+    interval = _intervals(shown, values, sample, n_resamples, level, random_state) if intervals else {}
+    rows = []
+    for name, value in values.items():
+        low, high = interval.get(name, (None, None))
+        found = floor.get(name)
+        mean, quantile = (None, None) if found is None else (found.mean, found.quantiles[0.95])
+        rows.append(SummaryRow(name, value, mean, quantile, low, high))
+    return Summary(tuple(rows), len(sample))
