@@ -11,7 +11,30 @@ from typing import TYPE_CHECKING, Any
 from veridical._version import __version__
 
 if TYPE_CHECKING:
-    from veridical import errors, metrics
+    from veridical import calibrate, errors, metrics
+    from veridical.calibrate import (
+        IRM,
+        PTDE,
+        Auto,
+        EnsembleTemperature,
+        HistogramBinning,
+        Identity,
+        IROvA,
+        Isotonic,
+        LinearPool,
+        LogPool,
+        MatrixScaling,
+        OptHist,
+        OptKDE,
+        Platt,
+        PTDEHist,
+        Spline,
+        Temperature,
+        TruthLogit,
+        VectorScaling,
+        calibrators,
+        load_calibrator,
+    )
     from veridical.data import load_demo
     from veridical.predictions import Predictions
     from veridical.truth import Truth, discover
@@ -21,10 +44,66 @@ _HOME = {
     "Truth": "veridical.truth",
     "discover": "veridical.truth",
     "load_demo": "veridical.data",
+    **dict.fromkeys(
+        (
+            "Auto",
+            "EnsembleTemperature",
+            "HistogramBinning",
+            "IRM",
+            "IROvA",
+            "Identity",
+            "Isotonic",
+            "LinearPool",
+            "LogPool",
+            "MatrixScaling",
+            "OptHist",
+            "OptKDE",
+            "PTDE",
+            "PTDEHist",
+            "Platt",
+            "Spline",
+            "Temperature",
+            "TruthLogit",
+            "VectorScaling",
+            "calibrators",
+            "load_calibrator",
+        ),
+        "veridical.calibrate",
+    ),
 }
-_MODULES = ("errors", "metrics")
+_MODULES = ("calibrate", "errors", "metrics")
 
-__all__ = ["Predictions", "Truth", "__version__", "discover", "errors", "load_demo", "metrics"]
+__all__ = [
+    "IRM",
+    "PTDE",
+    "Auto",
+    "EnsembleTemperature",
+    "HistogramBinning",
+    "IROvA",
+    "Identity",
+    "Isotonic",
+    "LinearPool",
+    "LogPool",
+    "MatrixScaling",
+    "OptHist",
+    "OptKDE",
+    "PTDEHist",
+    "Platt",
+    "Predictions",
+    "Spline",
+    "Temperature",
+    "Truth",
+    "TruthLogit",
+    "VectorScaling",
+    "__version__",
+    "calibrate",
+    "calibrators",
+    "discover",
+    "errors",
+    "load_calibrator",
+    "load_demo",
+    "metrics",
+]
 
 
 def __getattr__(name: str) -> Any:

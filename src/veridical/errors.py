@@ -63,5 +63,13 @@ class MissingExtraError(VeridicalError, ImportError):
     """A feature needs an optional dependency; the message names the extra to install."""
 
 
+class SavedFileError(VeridicalError, ValueError):
+    """A file is no saved calibrator, or not one that can be trusted."""
+
+
 class VeridicalWarning(UserWarning):
     """Base of all warnings issued by veridical."""
+
+
+class NotConvergedWarning(VeridicalWarning):
+    """A fit stopped at the edge of what it may try; the result is usable, and the message says what to look at."""

@@ -1,0 +1,281 @@
+"""Which calibrator should I use?  Cross-validation over the registry."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.calibrate.base import Calibrator, Floats, Labels, Progress
+from veridical.calibrate.pooling import Pooled, Pooling, fit_pooling
+from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
+from veridical.metrics.kde import ece_kde_of
+from veridical.metrics.sample import Sample
+from veridical.predictions import Predictions
+from veridical.predictions.validation import (
+    Array,
+    Kind,
+    RandomState,
+    check_choice,
+    check_integer,
+    check_random_state,
+)
+
+OBJECTIVES = ("confidence", "distribution")
+#: What is tried on each way of combining beyond the mean, on which everything is tried.
+_BEYOND_THE_MEAN = {
+    "atde": ("temperature", "spline", "isotonic"),
+    "tde": (),
+    "linear-pool": ("linear-pool", "temperature"),
+    "log-pool": ("log-pool", "temperature", "vector", "matrix", "truth-logit"),
+}
+_KEEPING_THE_LABEL = ("mean", "atde")
+#: How much a way of combining adds to a method's complexity.
+_COMBINING = {"mean": 0, "tde": 1, "atde": 1, "linear-pool": 2, "log-pool": 2}
+#: Matrix scaling has L² parameters; beyond this many classes it must be asked for.
+_MOST_CLASSES_FOR_MATRIX = 100
+_LEAST_PROBABILITY = 1e-12
+
+
+class Auto(Calibrator):
+    """The best of many calibrators by cross-validation on the calibration data.
+
+    Every pair of a way to combine and a method is fitted on all folds but one and scored on that one.  Of the pairs
+    that are within one standard error (of the paired difference) of the best, the simplest is refitted on
+    everything; nothing that scores worse than no calibration at all is ever chosen.
+
+    Parameters
+    ----------
+    objective : {"confidence", "distribution"}
+        What to be good at: the Brier score of the top label's confidence (ties between equally simple pairs go to
+        the lower ECE-KDE), or the negative log-likelihood of the whole distribution.
+    keep_labels : bool
+        Only pairs that keep the mean's labels.
+    candidates : sequence of method names or (combine, method) pairs, optional
+        What to try; by default everything in the registry on the mean, and what has proved useful on other ways to
+        combine.
+    n_folds : int
+    random_state : int, Generator or None
+        Decides the folds.
+
+    ``combine`` is what identity and a method named alone use.  Other parameters are those of every calibrator.
+
+    Attributes
+    ----------
+    best_ : Calibrator
+        The chosen one, fitted on all calibration data.
+    table_ : list of dict
+        One row per pair: ``combine``, ``method``, ``score`` (mean over samples, each predicted by a fit that had not
+        seen it), ``spread`` (its standard error), ``behind`` and ``behind_spread`` (paired difference to the best
+        score), ``ece_kde``; the best score first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> rng = np.random.default_rng(0)
+    >>> top = rng.uniform(0.4, 0.6, 2000) + 0.3
+    >>> probs, y = np.column_stack((top, 1 - top)), (rng.random(2000) > top - 0.15).astype(int)
+    >>> chosen = vd.Auto(candidates=["temperature", "platt", "spline"], random_state=0).fit(probs, y)
+    >>> [row["method"] for row in chosen.table_][-1]
+    'identity'
+    """
+
+    name = "auto"
+    summary = "Chooses by cross-validation among all calibrators."
+    keeps_labels = False
+    complexity = 9
+    combinations = _KEEPING_THE_LABEL
+    _state = ("best_", "table_")
+
+    def __init__(
+        self,
+        *,
+        objective: str = "confidence",
+        keep_labels: bool = True,
+        candidates: Sequence[str | tuple[str, str]] | None = None,
+        n_folds: int = 5,
+        random_state: RandomState = None,
+        combine: str = "mean",
+        kind: Kind = "probs",
+        sources_axis: int = 0,
+        missing: str = "raise",
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
+        self.objective = objective
+        self.keep_labels = keep_labels
+        self.candidates = candidates
+        self.n_folds = n_folds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:  # noqa: N803
+        """Cross-validate all candidates, and refit the chosen one.
+
+        Parameters are those of every calibrator's ``fit``; ``progress`` is told of every candidate on every fold.
+        """
+        check_choice(self.objective, OBJECTIVES, "objective")
+        check_choice(self.combine, self.combinations, "combine for auto")
+        predictions = self._predictions(X)
+        labels = self._labels(predictions, y)
+        if predictions.n_samples == 0:
+            raise ShapeError("there are no samples to calibrate on; at least one is needed.")
+        pairs = self._pairs(predictions, whole=_has_sources(X))
+        report = progress or (lambda done, total, what: None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConvergedWarning)  # a fold's troubles are in its score
+            losses, confidence, correct = self._cross_validate(pairs, predictions, labels, report)
+        table, chosen = self._rank(pairs, losses, confidence, correct)
+        best = self._make(*chosen).fit(predictions, labels)
+        self.best_, self.table_ = best, table
+        self.pooling_: Pooling = Pooling(self.combine)
+        self.n_sources_, self.n_classes_, self.classes_ = best.n_sources_, best.n_classes_, best.classes_
+        return self
+
+    def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
+        """(N,) the chosen calibrator's confidence."""
+        return self._chosen_calibrator(X).predict_confidence(self._predictions(X))
+
+    def predict_proba(self, X: Any) -> Array:  # noqa: N803
+        """(N, L) the chosen calibrator's distributions."""
+        return self._chosen_calibrator(X).predict_proba(self._predictions(X))
+
+    def predict(self, X: Any) -> Labels:  # noqa: N803
+        """(N,) the chosen calibrator's labels."""
+        return self._chosen_calibrator(X).predict(self._predictions(X))
+
+    def _chosen_calibrator(self, values: Any) -> Calibrator:
+        self._check_fitted()
+        return self.best_
+
+    def _make(self, combine: str, method: str) -> Calibrator:
+        from veridical.calibrate.registry import calibrators
+
+        # Predictions are made once and passed on, so the axis of the sources is settled; their kind is theirs.
+        calibrator = calibrators()[method](combine=combine, missing=self.missing, n_threads=self.n_threads)
+        if hasattr(calibrator, "random_state") and isinstance(self.random_state, (int, np.integer)):
+            calibrator.set_params(random_state=self.random_state)
+        return calibrator
+
+    def _pairs(self, predictions: Predictions, *, whole: bool) -> list[tuple[str, str]]:
+        """What to try: identity first, each pair once."""
+        from veridical.calibrate.registry import calibrators
+
+        known = calibrators()
+        asked = self.candidates if self.candidates is not None else self._default_candidates(predictions.n_classes)
+        pairs = [(self.combine, "identity")]
+        for candidate in asked:
+            alone = isinstance(candidate, str)
+            method = candidate if alone else candidate[1]
+            check_choice(method, [name for name in known if name != self.name], "candidate")
+            combine = (
+                known[method].combinations[0] if alone and self.combine not in known[method].combinations else None
+            )
+            combine = combine or (self.combine if alone else candidate[0])
+            check_choice(combine, known[method].combinations, f"combine for {method}")
+            keeps = known[method].keeps_labels and combine in _KEEPING_THE_LABEL
+            if self.keep_labels and not keeps:
+                if self.candidates is not None:
+                    raise ParameterError(f"{method} on {combine} may change labels; say keep_labels=False to allow it.")
+                continue
+            if (whole or not known[method].needs_sources) and (combine, method) not in pairs:
+                pairs.append((combine, method))
+        return pairs
+
+    def _default_candidates(self, n_classes: int) -> list[tuple[str, str]]:
+        from veridical.calibrate.registry import calibrators
+
+        tried = [("mean", name) for name, known in calibrators().items() if "mean" in known.combinations]
+        tried += [(combine, name) for combine, names in _BEYOND_THE_MEAN.items() for name in names]
+        few = n_classes <= _MOST_CLASSES_FOR_MATRIX
+        return [pair for pair in tried if pair[1] != self.name and (few or pair[1] != "matrix")]
+
+    def _cross_validate(
+        self, pairs: list[tuple[str, str]], predictions: Predictions, labels: Labels, report: Progress
+    ) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+        """Out-of-fold losses, confidences and correctness, each of shape (pairs, N)."""
+        n_samples = predictions.n_samples
+        n_folds = min(check_integer(self.n_folds, "n_folds", 2), n_samples)
+        order = check_random_state(self.random_state).permutation(n_samples)
+        shape = (len(pairs), n_samples)
+        losses, confidence, correct = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
+        for fold in range(n_folds if n_samples > 1 else 0):
+            held_out = np.sort(order[fold::n_folds])
+            rest = np.setdiff1d(np.arange(n_samples), held_out)
+            pooled: dict[str, tuple[Pooling, Pooled, Pooled]] = {}
+            for k, (combine, method) in enumerate(pairs):
+                report(fold * len(pairs) + k, n_folds * len(pairs), f"{method} on {combine}, fold {fold + 1}")
+                if combine not in pooled:
+                    train = predictions.select(samples=rest)
+                    pooling, fitted = fit_pooling(combine, train, labels[rest], self)
+                    pooled[combine] = pooling, fitted, pooling.apply(predictions.select(samples=held_out), self)
+                calibrator = self._make(combine, method)
+                calibrator.fit_pooled(*pooled[combine][:2], labels[rest])
+                probs, top, right = _outcome(calibrator, pooled[combine][2], labels[held_out])
+                confidence[k, held_out], correct[k, held_out] = top, right
+                losses[k, held_out] = self._loss(probs, top, right, labels[held_out])
+        report(n_folds * len(pairs), n_folds * len(pairs), "refit")
+        return losses, confidence, correct
+
+    def _loss(self, probs: Array, top: Floats, right: npt.NDArray[np.bool_], labels: Labels) -> Floats:
+        """(n,) loss of each sample."""
+        if self.objective == "confidence":
+            return np.square(top - right)
+        at_label = probs[np.arange(len(labels)), labels].astype(np.float64)
+        losses: Floats = -np.log(np.maximum(at_label, _LEAST_PROBABILITY))
+        return losses
+
+    def _rank(
+        self, pairs: list[tuple[str, str]], losses: Floats, confidence: Floats, correct: npt.NDArray[np.bool_]
+    ) -> tuple[list[dict[str, Any]], tuple[str, str]]:
+        """The table, best score first, and the pair to use."""
+        from veridical.calibrate.registry import calibrators
+
+        scores = losses.mean(axis=1)
+        best = int(scores.argmin())
+        apart = losses - losses[best]
+        root = np.sqrt(max(losses.shape[1] - 1, 1))
+        rows = [
+            {
+                "combine": combine,
+                "method": method,
+                "score": float(scores[k]),
+                "spread": float(losses[k].std() / root),
+                "behind": float(apart[k].mean()),
+                "behind_spread": float(apart[k].std() / root),
+                "ece_kde": ece_kde_of(Sample(confidence[k], correct[k])),
+            }
+            for k, (combine, method) in enumerate(pairs)
+        ]
+
+        def preference(k: int) -> tuple[int, float]:
+            combine, method = pairs[k]
+            simplicity = calibrators()[method].complexity + _COMBINING[combine]
+            return simplicity, rows[k]["ece_kde"] if self.objective == "confidence" else rows[k]["score"]
+
+        close = [k for k, row in enumerate(rows) if row["behind"] <= row["behind_spread"] and scores[k] <= scores[0]]
+        chosen = min(close or [0], key=preference)
+        return [rows[k] for k in np.argsort(scores, kind="stable")], pairs[chosen]
+
+    def _check_state(self) -> None:
+        if not isinstance(self.best_, Calibrator) or self.best_.n_classes_ != self.n_classes_:
+            raise ValueError("the chosen calibrator does not fit")
+        if not isinstance(self.table_, list) or not all(isinstance(row, dict) for row in self.table_):
+            raise ValueError("the table of scores is no list of rows")
+
+
+def _has_sources(values: Any) -> bool:
+    return isinstance(values, Predictions) or np.ndim(values[0] if isinstance(values, (list, tuple)) else values) != (
+        1 if isinstance(values, (list, tuple)) else 2
+    )
+
+
+def _outcome(calibrator: Calibrator, pooled: Pooled, labels: Labels) -> tuple[Array, Floats, npt.NDArray[np.bool_]]:
+    """Distributions, confidence and correctness on held-out data."""
+    probs = calibrator.full_vectors(pooled)
+    top, chosen = calibrator.confidence_and_label(pooled, probs)
+    right: npt.NDArray[np.bool_] = chosen == labels
+    return probs, top, right

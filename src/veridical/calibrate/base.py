@@ -1,0 +1,256 @@
+"""What all calibrators share: the template that validates, pools, fits and predicts.
+
+A method writes ``_fit`` and one of ``_confidence`` (for methods that correct the top label's score) and
+``_distribution`` (for methods that correct the whole vector).  Everything a user can hand in is dealt with here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from veridical._kernels.full_vectors import replace_winning_score, restore_winners
+from veridical._parallel import run_blocks
+from veridical.calibrate.pooling import COMBINATIONS, Floats, Labels, Pooled, Pooling, fit_pooling
+from veridical.errors import LabelError, ParameterError, ShapeError
+from veridical.predictions import Predictions
+from veridical.predictions.container import as_predictions
+from veridical.predictions.validation import Array, Kind, check_choice, check_labels
+from veridical.truth.projection import LABEL_MARGIN
+
+_BLOCK_SIZE = 1 << 18
+
+#: Called with how much is done, how much there is, and what comes next.
+Progress = Callable[[int, int, str], None]
+
+
+class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of all post-hoc calibrators.
+
+    Parameters
+    ----------
+    combine : {"mean", "tde", "atde", "linear-pool", "log-pool"}
+        How the sources become one vector per sample before the method sees them: their mean, truth discovery
+        without and with the mean's label kept, or a pool whose weights are fitted on the calibration labels.
+    kind : {"probs", "logits", "log_probs"}
+        What the numbers are.  Never guessed.
+    sources_axis : {0, 1}
+        1 for arrays of shape (N, S, L), which scikit-learn's cross-validation can cut along its first axis.
+    missing : {"raise", "skip"}
+        Whether a source may be absent for a sample (a row of NaN).
+    n_threads : int, optional
+        Threads to use; all cores by default.  Results do not depend on it.
+
+    Attributes
+    ----------
+    classes_ : (L,) array
+        The labels 0 to L-1.
+    n_sources_, n_classes_ : int
+        What the calibrator was fitted for.
+    """
+
+    name: ClassVar[str]
+    #: One line for tables and ``--help``.
+    summary: ClassVar[str]
+    #: Whether the method uses the sources themselves, beyond the pooled vector.
+    needs_sources: ClassVar[bool] = False
+    #: Whether labels stay those of the pooled vector.
+    keeps_labels: ClassVar[bool] = True
+    #: Whether a larger pooled score never becomes a smaller confidence.
+    monotone: ClassVar[bool] = False
+    #: Rank among methods of equal merit: the lower, the fewer things it fits.
+    complexity: ClassVar[int] = 1
+    combinations: ClassVar[tuple[str, ...]] = COMBINATIONS
+
+    def __init__(
+        self,
+        *,
+        combine: str = "mean",
+        kind: Kind = "probs",
+        sources_axis: int = 0,
+        missing: str = "raise",
+        n_threads: int | None = None,
+    ) -> None:
+        self.combine = combine
+        self.kind = kind
+        self.sources_axis = sources_axis
+        self.missing = missing
+        self.n_threads = n_threads
+
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:  # noqa: N803  scikit-learn's name
+        """Fit on calibration data that no source was trained on.
+
+        Parameters
+        ----------
+        X : (S, N, L) array, Predictions, or (N, L) array for methods that need no sources
+        y : (N,) integers in 0..L-1
+            May be left out where ``X`` is a labelled :class:`veridical.Predictions`.
+        progress : callable, optional
+            Called as ``progress(done, total, what)`` before each stage and at the end.
+
+        Returns
+        -------
+        The calibrator itself.
+        """
+        check_choice(self.combine, self.combinations, f"combine for {self.name}")
+        predictions = self._predictions(X)
+        labels = self._labels(predictions, y)
+        if predictions.n_samples == 0:
+            raise ShapeError("there are no samples to calibrate on; at least one is needed.")
+        report = progress or (lambda done, total, what: None)
+        report(0, 2, "combine the sources")
+        pooling, pooled = fit_pooling(self.combine, predictions, labels, self)
+        report(1, 2, f"fit {self.name}")
+        self.fit_pooled(pooling, pooled, labels)
+        report(2, 2, "done")
+        return self
+
+    def fit_pooled(self, pooling: Pooling, pooled: Pooled, labels: Labels) -> Self:
+        """Fit on sources that are combined already: for callers that share the work between calibrators."""
+        self._fit(pooled, labels)
+        self.pooling_: Pooling = pooling
+        self.n_sources_: int = pooled.predictions.n_sources
+        self.n_classes_: int = pooled.predictions.n_classes
+        self.classes_: Labels = np.arange(self.n_classes_)
+        return self
+
+    def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
+        """(N,) probability that the predicted label is right."""
+        pooled = self._pool(X)
+        probs = None if self._top_label else self.full_vectors(pooled)
+        return self.confidence_and_label(pooled, probs)[0]
+
+    def predict_proba(self, X: Any) -> Array:  # noqa: N803
+        """(N, L) calibrated distributions, in float32 or, for float64 input, float64.
+
+        Where the method keeps labels, the pooled vector's label is the strict argmax of every row.
+        """
+        return self.full_vectors(self._pool(X))
+
+    def predict(self, X: Any) -> Labels:  # noqa: N803
+        """(N,) predicted labels."""
+        pooled = self._pool(X)
+        return pooled.prediction if self.keeps_labels else self.full_vectors(pooled).argmax(axis=1)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted calibrator to a JSON file that :func:`veridical.load_calibrator` reads."""
+        from veridical.calibrate.saving import save_calibrator
+
+        save_calibrator(self, path)
+
+    # What a method writes -----------------------------------------------------------------------------------------
+
+    _top_label: ClassVar[bool] = True
+    #: Names of the fitted attributes, which are saved and restored: numbers, strings, None or float64 arrays.
+    _state: ClassVar[tuple[str, ...]] = ()
+
+    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+        """Set the attributes named in ``_state``."""
+        raise NotImplementedError
+
+    def _confidence(self, pooled: Pooled) -> Floats:
+        """(N,) calibrated score of the predicted label."""
+        raise NotImplementedError
+
+    def _distribution(self, pooled: Pooled) -> Array:
+        """(N, L) calibrated distributions, as a new array that may be written to."""
+        raise NotImplementedError
+
+    def _check_state(self) -> None:
+        """Raise ValueError where a restored state is none that a fit leaves behind."""
+
+    # What is shared -----------------------------------------------------------------------------------------------
+
+    def _predictions(self, values: Any) -> Predictions:
+        if isinstance(values, Predictions):
+            if self.kind not in ("probs", values.kind):
+                raise ParameterError(f"kind={self.kind!r} contradicts the predictions, which hold {values.kind!r}.")
+            return values
+        if not isinstance(values, (list, tuple)) or np.ndim(values) == 2:
+            values = np.asarray(values)
+            if values.ndim == 2:
+                if self.needs_sources:
+                    raise ShapeError(
+                        f"{self.name} needs every source's predictions and got one array of shape {values.shape}; "
+                        "give shape (sources, samples, classes)."
+                    )
+                return as_predictions(values[None], self.kind, 0)
+        return as_predictions(values, self.kind, self.sources_axis)
+
+    def _labels(self, predictions: Predictions, y: Any) -> Labels:
+        if y is None:
+            if predictions.labels is None:
+                raise LabelError("calibration needs labels; give y, one integer per sample.")
+            return predictions.labels
+        return check_labels(y, predictions.n_samples, predictions.n_classes)
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self, "n_classes_")
+
+    def _pool(self, values: Any) -> Pooled:
+        self._check_fitted()
+        predictions = self._predictions(values)
+        if predictions.n_classes != self.n_classes_:
+            raise ShapeError(
+                f"this calibrator was fitted for {self.n_classes_} classes and the predictions have "
+                f"{predictions.n_classes}; fit one for them."
+            )
+        if predictions.n_sources != self.n_sources_ and (self.needs_sources or self.pooling_.needs_same_sources):
+            raise ShapeError(
+                f"this calibrator was fitted for {self.n_sources_} sources and the predictions have "
+                f"{predictions.n_sources}; {self.name} with combine={self.combine!r} needs the same ones."
+            )
+        return self.pooling_.apply(predictions, self)
+
+    def full_vectors(self, pooled: Pooled) -> Array:
+        """(N, L) calibrated distributions of combined sources."""
+        if self._top_label:
+            return top_label_vectors(pooled, self._confidence(pooled), self.n_threads)
+        probs = np.ascontiguousarray(self._distribution(pooled), dtype=pooled.probs.dtype)
+        if self.keeps_labels:
+            _over_rows(
+                lambda part: restore_winners(probs[part], pooled.prediction[part], LABEL_MARGIN), probs, self.n_threads
+            )
+        return probs
+
+    def confidence_and_label(self, pooled: Pooled, probs: Array | None) -> tuple[Floats, Labels]:
+        """Confidence and predicted label of combined sources, given their calibrated distributions where there are."""
+        if self._top_label or probs is None:
+            return self._confidence(pooled), pooled.prediction
+        label = pooled.prediction if self.keeps_labels else probs.argmax(axis=1)
+        confidence: Floats = probs[np.arange(len(probs)), label].astype(np.float64)
+        return np.minimum(confidence, 1.0), label
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.two_d_array = not self.needs_sources
+        tags.input_tags.positive_only = self.kind == "probs"
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def top_label_vectors(pooled: Pooled, confidence: Floats, n_threads: int | None = None) -> Array:
+    """Distributions in which the predicted label has ``confidence`` and the others share the rest as they did.
+
+    With v the pooled winning score, the other classes are multiplied by (1 - w) / (1 - v), or share 1 - w
+    equally where v = 1; then the predicted label is made the strict argmax.
+    """
+    probs = pooled.probs.copy()
+
+    def work(part: slice) -> None:
+        replace_winning_score(probs[part], pooled.prediction[part], confidence[part], LABEL_MARGIN)
+
+    _over_rows(work, probs, n_threads)
+    return probs
+
+
+def _over_rows(work: Any, rows: Array, n_threads: int | None) -> None:
+    """Call ``work`` with slices that cover the rows."""
+    step = max(_BLOCK_SIZE // rows.shape[1], 1)
+    run_blocks(work, [slice(start, start + step) for start in range(0, len(rows), step)], n_threads)

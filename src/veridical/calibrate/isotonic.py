@@ -1,0 +1,222 @@
+"""Isotonic calibrators: over all pairs, per class, and of the top label."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from veridical._kernels.isotonic import pool_violators
+from veridical._parallel import run_blocks
+from veridical.calibrate.base import Calibrator, Floats, Labels
+from veridical.calibrate.pooling import Pooled
+from veridical.predictions.validation import Array
+
+#: Breaks ties between scores that were fitted as equal, in the order that they had.
+TIE_BREAKER = 1e-9
+_BLOCK_SIZE = 1 << 18
+
+
+def fit_steps(scores: Floats, right_scores: Floats) -> tuple[Floats, Floats]:
+    """Isotonic regression of "is it right?" on a score.
+
+    Parameters
+    ----------
+    scores : all scores; sorted in place
+    right_scores : the scores, among them, of what was right
+
+    Returns
+    -------
+    (thresholds, values)
+        Ends of the fitted steps; between and beyond them, interpolate linearly and clip.
+
+    Notes
+    -----
+    What is wrong counts 0, so between two scores with something right there is one run of zeros, and fitting
+    needs only as many blocks as there are right scores, not as many as pairs: sorting the scores is the one
+    thing left that takes time in their number.
+    """
+    scores.sort()
+    levels, rights = np.unique(right_scores, return_counts=True)
+    below = np.searchsorted(scores, levels, side="left")
+    up_to = np.searchsorted(scores, levels, side="right")
+    # A block per level, with a block of zeros before, between and after them; each from scores[first] to scores[last].
+    first = np.empty(2 * len(levels) + 1, dtype=np.int64)
+    first[0], first[1::2], first[2::2] = 0, below, up_to
+    stop = np.append(first[1:], len(scores))
+    hits = np.zeros(len(first))
+    hits[1::2] = rights
+    filled = stop > first
+    ends, values = pool_violators(first[filled], stop[filled], hits[filled])
+    return _without_repeats(scores[ends].ravel(), np.repeat(values, 2))
+
+
+def _without_repeats(thresholds: Floats, values: Floats) -> tuple[Floats, Floats]:
+    keep = np.append(True, np.diff(thresholds) > 0)
+    return thresholds[keep], values[keep]
+
+
+def interpolate(scores: Array, thresholds: Floats, values: Floats, n_threads: int | None = None) -> Floats:
+    """The fitted steps at new scores, plus the tie breaker."""
+    fitted = np.empty(scores.shape)
+    step = max(_BLOCK_SIZE // (scores.shape[1] if scores.ndim == 2 else 1), 1)
+
+    def work(start: int) -> None:
+        part = slice(start, start + step)
+        fitted[part] = np.interp(scores[part], thresholds, values) + TIE_BREAKER * scores[part]
+
+    run_blocks(work, range(0, len(scores), step), n_threads)
+    return fitted
+
+
+def check_steps(thresholds: Floats, values: Floats) -> None:
+    """Raise ValueError unless this is a non-decreasing function from scores to [0, 1]."""
+    if thresholds.ndim != 1 or thresholds.shape != values.shape or not len(thresholds):
+        raise ValueError(f"there are {values.shape} values at {thresholds.shape} thresholds")
+    if (np.diff(thresholds) <= 0).any() or (np.diff(values) < 0).any() or values[0] < 0 or values[-1] > 1:
+        raise ValueError("the fitted steps do not rise from 0 to 1")
+
+
+class IRM(Calibrator):
+    r"""Isotonic regression over all N·L pairs of probability and one-hot label (accuracy preserving).
+
+    One non-decreasing function for all classes; 1e-9 p is added to break ties, so that labels stay; rows are
+    normalised when a distribution is returned.
+
+    Parameters are those of every calibrator.
+
+    Attributes
+    ----------
+    thresholds_, values_ : (K,) arrays
+        Ends of the fitted steps, interpolated linearly.
+
+    References
+    ----------
+    Zhang, Kailkhura, Han: Mix-n-Match.  ICML 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> probs = np.array([[0.6, 0.4]] * 9 + [[0.4, 0.6]])
+    >>> vd.IRM().fit(probs, np.zeros(10, dtype=int)).predict_confidence(probs)[0].round(3)
+    np.float64(0.9)
+    """
+
+    name = "irm"
+    summary = "One isotonic regression over all pairs of probability and one-hot label."
+    complexity = 4
+    _top_label = False
+    _state = ("thresholds_", "values_")
+
+    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+        probs = pooled.probs.astype(np.float64, copy=False)
+        right = probs[np.arange(len(labels)), labels]
+        self.thresholds_, self.values_ = fit_steps(probs.flatten(), right)
+
+    def unnormalised(self, probs: Array) -> Floats:
+        """The fitted function of every probability, before rows are scaled to sum one."""
+        return interpolate(probs.astype(np.float64, copy=False), self.thresholds_, self.values_, self.n_threads)
+
+    def _distribution(self, pooled: Pooled) -> Array:
+        scores = self.unnormalised(pooled.probs)
+        scores /= scores.sum(axis=1, keepdims=True)
+        return scores
+
+    def _check_state(self) -> None:
+        check_steps(self.thresholds_, self.values_)
+
+
+class IROvA(Calibrator):
+    """One isotonic regression per class, one against all, then normalised.  Labels may change.
+
+    Parameters are those of every calibrator.
+
+    Attributes
+    ----------
+    thresholds_, values_ : (K,) arrays
+        The ends of all classes' fitted steps, class after class.
+    starts_ : (L + 1,) array
+        Where each class's steps start.
+
+    References
+    ----------
+    Zadrozny, Elkan: Transforming Classifier Scores into Accurate Multiclass Probability Estimates.  KDD 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> probs = np.array([[0.6, 0.4]] * 9 + [[0.4, 0.6]])
+    >>> vd.IROvA().fit(probs, np.zeros(10, dtype=int)).predict(probs)[0]
+    np.int64(0)
+    """
+
+    name = "irova"
+    summary = "One isotonic regression per class, then normalised."
+    keeps_labels = False
+    complexity = 6
+    _top_label = False
+    _state = ("thresholds_", "values_", "starts_")
+
+    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+        probs = pooled.probs.astype(np.float64, copy=False)
+        fits = run_blocks(
+            lambda l: fit_steps(probs[:, l].copy(), probs[labels == l, l]), range(probs.shape[1]), self.n_threads
+        )
+        self.thresholds_ = np.concatenate([thresholds for thresholds, _ in fits])
+        self.values_ = np.concatenate([values for _, values in fits])
+        self.starts_ = np.cumsum([0, *(len(values) for _, values in fits)]).astype(np.float64)
+
+    def _steps_of(self, l: int) -> tuple[Floats, Floats]:
+        part = slice(int(self.starts_[l]), int(self.starts_[l + 1]))
+        return self.thresholds_[part], self.values_[part]
+
+    def _distribution(self, pooled: Pooled) -> Array:
+        scores = np.empty(pooled.probs.shape)
+        for l in range(scores.shape[1]):
+            scores[:, l] = interpolate(pooled.probs[:, l].astype(np.float64), *self._steps_of(l))
+        scores /= scores.sum(axis=1, keepdims=True)
+        return scores
+
+    def _check_state(self) -> None:
+        starts = self.starts_
+        if len(starts) != self.n_classes_ + 1 or starts[0] != 0 or starts[-1] != len(self.thresholds_):
+            raise ValueError(f"the steps of {self.n_classes_} classes start at {starts}")
+        if (starts != np.floor(starts)).any() or (np.diff(starts) < 1).any():
+            raise ValueError(f"the steps of {self.n_classes_} classes start at {starts}")
+        for l in range(self.n_classes_):
+            check_steps(*self._steps_of(l))
+
+
+class Isotonic(Calibrator):
+    """Isotonic regression of correctness on the top label's score.
+
+    Parameters are those of every calibrator.
+
+    Attributes
+    ----------
+    thresholds_, values_ : (K,) arrays
+        Ends of the fitted steps, interpolated linearly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> probs = np.array([[0.6, 0.4]] * 9 + [[0.4, 0.6]])
+    >>> vd.Isotonic().fit(probs, np.zeros(10, dtype=int)).predict_confidence(probs)[0].round(3)
+    np.float64(0.9)
+    """
+
+    name = "isotonic"
+    summary = "Isotonic regression of correctness on the top label's score."
+    monotone = True
+    complexity = 4
+    _state = ("thresholds_", "values_")
+
+    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+        self.thresholds_, self.values_ = fit_steps(pooled.score.copy(), pooled.score[pooled.correct(labels)])
+
+    def _confidence(self, pooled: Pooled) -> Floats:
+        return np.interp(pooled.score, self.thresholds_, self.values_)
+
+    def _check_state(self) -> None:
+        check_steps(self.thresholds_, self.values_)

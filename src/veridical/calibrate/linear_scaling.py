@@ -1,0 +1,221 @@
+"""Vector and matrix scaling: affine maps of the log-probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.optimize
+
+from veridical.calibrate.base import Calibrator, Floats, Labels
+from veridical.calibrate.pooling import Pooled
+from veridical.calibrate.temperature import log_probabilities
+from veridical.predictions.validation import Array, Kind, check_real
+
+_MOST_ITERATIONS = 500
+
+
+def _softmax_in_place(scores: Floats) -> Floats:
+    """Rows to distributions; returns ln of each row's sum of exponentials before."""
+    largest = scores.max(axis=1, keepdims=True)
+    scores -= largest
+    np.exp(scores, out=scores)
+    sums = scores.sum(axis=1, keepdims=True)
+    scores /= sums
+    log_sums: Floats = (largest + np.log(sums))[:, 0]
+    return log_sums
+
+
+def _residuals(scores: Floats, labels: Labels) -> tuple[float, Floats]:
+    """Total NLL of softmax(scores), and its gradient by the scores (which are overwritten)."""
+    rows = np.arange(len(labels))
+    at_label = scores[rows, labels]
+    loss = float((_softmax_in_place(scores) - at_label).sum())
+    scores[rows, labels] -= 1.0
+    return loss, scores
+
+
+class VectorScaling(Calibrator):
+    r"""Vector scaling: a factor and an offset per class.  Labels may change.
+
+    .. math:: q = \mathrm{softmax}(a \odot \ln p + b)
+
+    by maximum likelihood with the penalty :math:`\frac{\lambda}{2} (\sum_l (a_l - \bar a)^2 + \sum_l b_l^2)`, which leaves
+    the common factor (a temperature) free.  The problem is convex.
+
+    Parameters
+    ----------
+    penalty : float
+        Lambda, in units of one sample's log-likelihood.
+
+    Other parameters are those of every calibrator.
+
+    Attributes
+    ----------
+    factors_, offsets_ : (L,) arrays
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger: On Calibration of Modern Neural Networks.  ICML 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> probs = np.array([[0.6, 0.4]] * 9 + [[0.4, 0.6]])
+    >>> bool(vd.VectorScaling().fit(probs, np.zeros(10, dtype=int)).predict_proba(probs)[0, 0] > 0.7)
+    True
+    """
+
+    name = "vector"
+    summary = "Vector scaling: softmax(a ln p + b) with a factor and an offset per class."
+    keeps_labels = False
+    complexity = 3
+    _top_label = False
+    _state: tuple[str, ...] = ("factors_", "offsets_")
+
+    def __init__(
+        self,
+        *,
+        penalty: float = 10.0,
+        combine: str = "mean",
+        kind: Kind = "probs",
+        sources_axis: int = 0,
+        missing: str = "raise",
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
+        self.penalty = penalty
+
+    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+        penalty = check_real(self.penalty, "penalty", 1e-3)
+        logs = log_probabilities(pooled.probs, self.n_threads)
+        n_samples, n_classes = logs.shape
+
+        def objective(at: Floats) -> tuple[float, Floats]:
+            factors, offsets = at[:n_classes], at[n_classes:]
+            loss, residuals = _residuals(logs * factors + offsets, labels)
+            apart = factors - factors.mean()
+            loss += 0.5 * penalty * float(apart @ apart + offsets @ offsets)
+            by_factor = np.einsum("nl,nl->l", residuals, logs) + penalty * apart
+            by_offset = residuals.sum(axis=0) + penalty * offsets
+            return loss / n_samples, np.concatenate((by_factor, by_offset)) / n_samples
+
+        found = _minimise(objective, np.concatenate((np.ones(n_classes), np.zeros(n_classes))), n_classes)
+        self.factors_, self.offsets_ = found[:n_classes], found[n_classes:]
+
+    def _distribution(self, pooled: Pooled) -> Array:
+        scores = log_probabilities(pooled.probs, self.n_threads) * self.factors_ + self.offsets_
+        _softmax_in_place(scores)
+        return scores
+
+    def _check_state(self) -> None:
+        if self.factors_.shape != (self.n_classes_,) or self.offsets_.shape != (self.n_classes_,):
+            raise ValueError(f"{self.factors_.shape} factors and {self.offsets_.shape} offsets")
+
+
+def _minimise(objective: object, start: Floats, n_factors: int) -> Floats:
+    """L-BFGS within bounds that only data without any error reach."""
+    bounds = [(-50.0, 50.0)] * n_factors + [(-100.0, 100.0)] * (len(start) - n_factors)
+    found = scipy.optimize.minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _MOST_ITERATIONS}
+    )
+    return np.asarray(found.x, dtype=np.float64)
+
+
+class MatrixScaling(VectorScaling):
+    r"""Matrix scaling: an affine map of the log-probabilities, its off-diagonal part held small.  Labels may change.
+
+    .. math:: q = \mathrm{softmax}((\mathrm{diag}(a) + M) \ln p + b), \quad M_{ll} = 0
+
+    by maximum likelihood with vector scaling's penalty and :math:`\frac{\mu}{2} \sum M_{kl}^2`.
+
+    Parameters
+    ----------
+    penalty : float
+        Strength of vector scaling's penalty.
+    off_diagonal : float
+        Mu.
+
+    Other parameters are those of every calibrator.
+
+    Attributes
+    ----------
+    factors_, offsets_ : (L,) arrays
+    matrix_ : (L, L) array
+        M, with zeros on its diagonal.
+
+    References
+    ----------
+    Kull, Perello-Nieto, Kängsepp, Silva Filho, Song, Flach: Beyond Temperature Scaling.  NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> probs = np.array([[0.6, 0.4]] * 9 + [[0.4, 0.6]])
+    >>> vd.MatrixScaling().fit(probs, np.zeros(10, dtype=int)).matrix_.shape
+    (2, 2)
+    """
+
+    name = "matrix"
+    summary = "Matrix scaling: an affine map of ln p, its off-diagonal part held small."
+    complexity = 6
+    _state = ("factors_", "offsets_", "matrix_")
+
+    def __init__(
+        self,
+        *,
+        penalty: float = 10.0,
+        off_diagonal: float = 300.0,
+        combine: str = "mean",
+        kind: Kind = "probs",
+        sources_axis: int = 0,
+        missing: str = "raise",
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(
+            penalty=penalty,
+            combine=combine,
+            kind=kind,
+            sources_axis=sources_axis,
+            missing=missing,
+            n_threads=n_threads,
+        )
+        self.off_diagonal = off_diagonal
+
+    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+        super()._fit(pooled, labels)  # the start: vector scaling's optimum
+        penalty, off_diagonal = self.penalty, check_real(self.off_diagonal, "off_diagonal", 1e-3)
+        logs = log_probabilities(pooled.probs, self.n_threads)
+        n_samples, n_classes = logs.shape
+        diagonal = np.arange(n_classes)
+
+        def objective(at: Floats) -> tuple[float, Floats]:
+            matrix, offsets = at[: n_classes**2].reshape(n_classes, n_classes), at[n_classes**2 :]
+            factors = matrix[diagonal, diagonal]
+            loss, residuals = _residuals(logs @ matrix.T + offsets, labels)
+            apart = factors - factors.mean()
+            others = matrix.copy()
+            others[diagonal, diagonal] = 0.0
+            loss += 0.5 * penalty * float(apart @ apart + offsets @ offsets)
+            loss += 0.5 * off_diagonal * float(np.square(others).sum())
+            by_matrix = residuals.T @ logs + off_diagonal * others
+            by_matrix[diagonal, diagonal] += penalty * apart
+            by_offset = residuals.sum(axis=0) + penalty * offsets
+            return loss / n_samples, np.concatenate((by_matrix.ravel(), by_offset)) / n_samples
+
+        start = np.concatenate((np.diag(self.factors_).ravel(), self.offsets_))
+        found = _minimise(objective, start, n_classes**2)
+        self.matrix_ = found[: n_classes**2].reshape(n_classes, n_classes).copy()
+        self.factors_, self.offsets_ = self.matrix_[diagonal, diagonal].copy(), found[n_classes**2 :]
+        self.matrix_[diagonal, diagonal] = 0.0
+
+    def _distribution(self, pooled: Pooled) -> Array:
+        logs = log_probabilities(pooled.probs, self.n_threads)
+        scores = logs @ self.matrix_.T + logs * self.factors_ + self.offsets_
+        _softmax_in_place(scores)
+        return scores
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if self.matrix_.shape != (self.n_classes_, self.n_classes_):
+            raise ValueError(f"a matrix of shape {self.matrix_.shape}")

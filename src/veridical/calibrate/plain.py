@@ -1,0 +1,126 @@
+"""Pooling and nothing else: the pooled vector as it is."""
+
+from __future__ import annotations
+
+from veridical.calibrate.base import Calibrator, Labels
+from veridical.calibrate.pooling import Pooled
+from veridical.predictions.validation import Array, Kind
+
+
+class Identity(Calibrator):
+    """No calibration: the pooled vectors themselves, as the yardstick for everything else.
+
+    Parameters are those of every calibrator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> vd.Identity().fit([[0.6, 0.4]], [0]).predict_proba([[0.6, 0.4]])
+    array([[0.6, 0.4]])
+    """
+
+    name = "identity"
+    summary = "No calibration: the pooled vectors as they are."
+    monotone = True
+    complexity = 0
+    _top_label = False
+
+    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+        """There is nothing to fit."""
+
+    def _distribution(self, pooled: Pooled) -> Array:
+        return pooled.probs.copy()
+
+
+class LinearPool(Identity):
+    r"""Linear pool: a weighted mean of the sources, its weights learnt from the labels.  Labels may change.
+
+    .. math:: q = \sum_s a_s p_s, \quad a \ge 0,\ \sum_s a_s = 1
+
+    by maximum likelihood, with one pseudo-count spread over the sources.
+
+    Parameters are those of every calibrator, with ``combine`` fixed to this pool.
+
+    Attributes
+    ----------
+    pooling_.weights : (S,) array
+
+    Examples
+    --------
+    A source that is right most of the time, and one that says nothing:
+
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> informed = np.tile([0.8, 0.2], (50, 1))
+    >>> y = np.repeat([0, 1], [40, 10])
+    >>> pool = vd.LinearPool().fit(np.stack([informed, np.full((50, 2), 0.5)]), y)
+    >>> bool(pool.pooling_.weights[0] > 0.9)
+    True
+    """
+
+    name = "linear-pool"
+    summary = "Weighted mean of the sources, weights learnt from the labels."
+    needs_sources = True
+    keeps_labels = False
+    complexity = 2
+    combinations = ("linear-pool",)
+
+    def __init__(
+        self,
+        *,
+        combine: str = "linear-pool",
+        kind: Kind = "probs",
+        sources_axis: int = 0,
+        missing: str = "raise",
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
+
+
+class LogPool(Identity):
+    r"""Log pool: a weighted geometric mean of the sources, its exponents learnt from the labels.  Labels may change.
+
+    .. math:: q = \mathrm{softmax}\Big(\sum_s a_s \ln \max(p_s, \epsilon)\Big)
+
+    by penalised maximum likelihood: S times each exponent is pulled towards their mean as by a normal prior with
+    standard deviation one, so that like sources stay alike, while their sum (an inverse temperature) is free.  The
+    problem is convex in a; the floor is the best of 1e-12, 1e-6, 1e-4 and 1e-3.
+
+    Parameters are those of every calibrator, with ``combine`` fixed to this pool.
+
+    Attributes
+    ----------
+    pooling_.weights : (S,) array
+    pooling_.floor : float
+
+    Examples
+    --------
+    A source that is right most of the time, and one that says nothing:
+
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> informed = np.where(np.arange(50)[:, None] % 2 == [0, 1], 0.8, 0.2)
+    >>> y = np.where(np.arange(50) % 10 < 8, np.arange(50) % 2, 1 - np.arange(50) % 2)
+    >>> pool = vd.LogPool().fit(np.stack([informed, np.full((50, 2), 0.5)]), y)
+    >>> bool(pool.pooling_.weights[0] > 0.5)
+    True
+    """
+
+    name = "log-pool"
+    summary = "Weighted geometric mean of the sources, exponents learnt from the labels."
+    needs_sources = True
+    keeps_labels = False
+    complexity = 2
+    combinations = ("log-pool",)
+
+    def __init__(
+        self,
+        *,
+        combine: str = "log-pool",
+        kind: Kind = "probs",
+        sources_axis: int = 0,
+        missing: str = "raise",
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)

@@ -1,0 +1,273 @@
+"""From many sources to one vector per sample: the mean, truth discovery, or a pool fitted on labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.optimize
+
+from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_step
+from veridical._parallel import run_blocks
+from veridical.predictions import Predictions
+from veridical.predictions.validation import Array
+from veridical.truth import Truth, discover
+
+COMBINATIONS = ("mean", "tde", "atde", "linear-pool", "log-pool")
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+#: Smallest probabilities that the log pool may believe; which one serves best is fitted.
+FLOORS = (1e-12, 1e-6, 1e-4, 1e-3)
+#: Strength of the pull towards equal weights: that of a normal prior with standard deviation one on S times a weight.
+_SHRINKAGE = 1.0
+#: The floor is chosen on a subset where there are more numbers than this.
+_ENOUGH_FOR_FLOOR = 1 << 23
+_MOST_DOUBLES = 1 << 26
+_BLOCK_SIZE = 1 << 18
+_EM_GAP, _EM_STEPS = 1e-6, 2000
+
+
+class Options(Protocol):
+    """What pooling reads of a calibrator."""
+
+    missing: Any
+    n_threads: int | None
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """One vector per sample, and what it was made of.
+
+    Attributes
+    ----------
+    probs : (N, L) float32 or float64
+    prediction : (N,) integers
+        The strict argmax of ``probs`` for the mean, aTDE; the argmax otherwise.
+    """
+
+    probs: Array
+    prediction: Labels
+    predictions: Predictions
+    options: Options = field(repr=False)
+
+    @cached_property
+    def score(self) -> Floats:
+        """(N,) pooled score of the predicted label."""
+        score: Floats = self.probs[np.arange(len(self.probs)), self.prediction].astype(np.float64)
+        return np.minimum(score, 1.0)
+
+    @cached_property
+    def truth(self) -> Truth:
+        """Truth discovery with the mean's label kept."""
+        return _discover(self.predictions, self.options)
+
+    @cached_property
+    def hv(self) -> Floats:
+        """(N,) HV, scaled up by S / (sources present) where some are absent."""
+        hv: Floats = self.truth.hv.astype(np.float64)
+        if self.options.missing == "skip":
+            hv *= self.predictions.n_sources / present_sources(self.predictions).sum(axis=0)
+        return hv
+
+    def correct(self, labels: Labels) -> npt.NDArray[np.bool_]:
+        """(N,) whether the predicted label is right."""
+        right: npt.NDArray[np.bool_] = self.prediction == labels
+        return right
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """A way to combine sources, with its fitted weights where it has any.
+
+    Attributes
+    ----------
+    name : one of ``COMBINATIONS``
+    weights : (S,) float64, or None
+        The linear pool's shares (they sum to one), or the log pool's exponents.
+    floor : float, or None
+        The log pool's smallest probability.
+    """
+
+    name: str
+    weights: Floats | None = None
+    floor: float | None = None
+
+    @property
+    def needs_same_sources(self) -> bool:
+        """Whether weights belong to sources one by one."""
+        return self.weights is not None
+
+    def apply(self, predictions: Predictions, options: Options) -> Pooled:
+        """Pool the predictions."""
+        if self.name in ("tde", "atde"):
+            truth = _discover(predictions, options, accuracy_preserving=self.name == "atde")
+            label = truth.prediction if self.name == "atde" else truth.probs.argmax(axis=1)
+            return Pooled(truth.probs, label, predictions, options)
+        mean = _discover(predictions, options, max_iter=0)  # this is also what checks the numbers
+        if self.name == "mean":
+            return Pooled(mean.probs, mean.prediction, predictions, options)
+        probs = self._weighted(predictions, mean.probs.dtype, options.n_threads)
+        return Pooled(probs, probs.argmax(axis=1), predictions, options)
+
+    def _weighted(self, predictions: Predictions, dtype: np.dtype[Any], n_threads: int | None) -> Array:
+        pooled = np.empty((predictions.n_samples, predictions.n_classes), dtype)
+
+        def work(part: slice) -> None:
+            block = probabilities(predictions, part)
+            if self.name == "linear-pool":
+                pooled[part] = _linear_mixture(block, self.weights)
+            else:
+                pooled[part] = log_pool(block, self.weights, self.floor)
+
+        run_blocks(work, _blocks(predictions), n_threads)
+        return pooled
+
+
+def fit_pooling(name: str, predictions: Predictions, labels: Labels, options: Options) -> tuple[Pooling, Pooled]:
+    """The pooling of that name, fitted where it has weights, and the pooled calibration data."""
+    pooling = Pooling(name)
+    if name == "linear-pool":
+        _discover(predictions, options, max_iter=0)
+        pooling = Pooling(name, _fit_linear_pool(predictions, labels))
+    elif name == "log-pool":
+        _discover(predictions, options, max_iter=0)
+        pooling = Pooling(name, *_fit_log_pool(predictions, labels, options.n_threads))
+    return pooling, pooling.apply(predictions, options)
+
+
+def present_sources(predictions: Predictions) -> npt.NDArray[np.bool_]:
+    """(S, N): whether a source says anything about a sample."""
+    return np.stack([~np.isnan(source[:, 0]) for source in predictions])
+
+
+def probabilities(predictions: Predictions, part: slice) -> Floats:
+    """Samples of all sources as float64 probabilities (S, n, L), rows summing to one; absent sources stay NaN."""
+    values = predictions.samples(part.start, part.stop).astype(np.float64)
+    if predictions.kind != "probs":
+        values -= values.max(axis=-1, keepdims=True)
+        np.exp(values, out=values)
+    values /= values.sum(axis=-1, keepdims=True)
+    return values
+
+
+def log_pool(block: Floats, weights: Floats | None = None, floor: float | None = None) -> Floats:
+    """softmax(sum_s a_s ln max(p_s, floor)) of probabilities (S, n, L); equal weights 1/S by default.
+
+    Where a source is absent for a sample, the others' weights are scaled up to the same sum.
+    """
+    n_sources = len(block)
+    floor = FLOORS[1] if floor is None else floor
+    weights = np.full(n_sources, 1 / n_sources) if weights is None else weights
+    pooled = np.empty(block.shape[1:])
+    log_pool_rows(_floored_logs(block, floor), _shares(block, weights), pooled)
+    return pooled
+
+
+def _linear_mixture(block: Floats, weights: Floats | None) -> Floats:
+    assert weights is not None
+    mixture: Floats = np.einsum("sn,snl->nl", _shares(block, weights), np.nan_to_num(block))
+    return mixture
+
+
+def _shares(block: Floats, weights: Floats) -> Floats:
+    """(S, n) weights per sample: absent sources get 0, and the present ones take over their part."""
+    present = ~np.isnan(block[:, :, 0])
+    shares: Floats = np.where(present, weights[:, None], 0.0)
+    if not present.all():
+        sums = shares.sum(axis=0)
+        n_present = present.sum(axis=0)
+        shares = np.where(
+            np.abs(sums) > 1e-12, shares * (weights.sum() / np.where(sums == 0, 1.0, sums)), present / n_present
+        )
+    return shares
+
+
+def _floored_logs(block: Floats, floor: float) -> Floats:
+    logs: Floats = np.log(np.maximum(np.nan_to_num(block, nan=1.0), floor))
+    return logs
+
+
+def _blocks(predictions: Predictions, sources: int | None = None) -> list[slice]:
+    per_sample = predictions.n_classes * (predictions.n_sources if sources is None else sources)
+    step = max(_BLOCK_SIZE // per_sample, 1)
+    return [slice(start, min(start + step, predictions.n_samples)) for start in range(0, predictions.n_samples, step)]
+
+
+def _discover(predictions: Predictions, options: Options, **how: Any) -> Truth:
+    return discover(predictions, missing=options.missing, n_threads=options.n_threads, **how)
+
+
+def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
+    """Shares a_s on the simplex that maximise sum_n ln sum_s a_s p_s[y_n], with one pseudo-count spread equally.
+
+    The problem is concave.  Expectation-maximisation climbs it, and max_s mean_n(p_s / mixture) - 1 bounds how
+    much is still to gain, which is when to stop.
+    """
+    n_sources = predictions.n_sources
+    scores = np.concatenate(
+        [
+            np.take_along_axis(probabilities(predictions, part), labels[None, part, None], axis=2)[:, :, 0]
+            for part in _blocks(predictions)
+        ],
+        axis=1,
+    )
+    scores = np.ascontiguousarray(np.maximum(np.nan_to_num(scores), 1e-12).T)
+    shares = np.full(n_sources, 1 / n_sources)
+    for _ in range(_EM_STEPS):
+        gains = mixture_step(scores, shares)
+        updated = (shares * gains * len(labels) + 1 / n_sources) / (len(labels) + 1)
+        done = np.abs(updated - shares).max() < _EM_GAP
+        shares = updated / updated.sum()
+        if done:
+            break
+    return shares
+
+
+def _fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | None) -> tuple[Floats, float]:
+    """Exponents and floor with the lowest penalised NLL; convex in the exponents for a given floor."""
+    n_samples, n_sources = predictions.n_samples, predictions.n_sources
+    size = n_samples * n_sources * predictions.n_classes
+    stride = -(-size // _ENOUGH_FOR_FLOOR)
+    some = predictions if stride == 1 else predictions.select(samples=slice(0, None, stride))
+    fits = [(*_fit_exponents(some, labels[::stride], floor, n_threads), floor) for floor in FLOORS]
+    loss, weights, floor = min(fits, key=lambda fit: fit[0])
+    if stride > 1:
+        loss, weights = _fit_exponents(predictions, labels, floor, n_threads, weights)
+    return weights, floor
+
+
+def _fit_exponents(
+    predictions: Predictions, labels: Labels, floor: float, n_threads: int | None, start: Floats | None = None
+) -> tuple[float, Floats]:
+    """Minimise the mean NLL of softmax(sum_s a_s ln p_s) plus the pull of S a_s towards its mean."""
+    n_samples, n_sources = len(labels), predictions.n_sources
+    blocks = _blocks(predictions)
+    # Above half a gigabyte the logarithms, not the sums over them, are held in single precision.
+    dtype = np.float64 if predictions.n_classes * n_sources * n_samples <= _MOST_DOUBLES else np.float32
+    logs = run_blocks(
+        lambda part: _floored_logs(probabilities(predictions, part), floor).astype(dtype), blocks, n_threads
+    )
+    present = present_sources(predictions).astype(np.float64)
+
+    def objective(weights: Floats) -> tuple[float, Floats]:
+        def work(b: int) -> tuple[float, Floats]:
+            gradient = np.zeros(n_sources)
+            # An absent source adds nothing here; at prediction the others take over its weight.
+            loss = log_pool_loss(logs[b], weights[:, None] * present[:, blocks[b]], labels[blocks[b]], gradient)
+            return float(loss), gradient
+
+        results = run_blocks(work, range(len(blocks)), n_threads)
+        apart = n_sources * (weights - weights.mean())
+        loss = sum(part for part, _ in results) + 0.5 * _SHRINKAGE * float(apart @ apart)
+        gradient = np.sum([part for _, part in results], axis=0) + _SHRINKAGE * n_sources * apart
+        return loss / n_samples, gradient / n_samples
+
+    first = np.full(n_sources, 1 / n_sources) if start is None else start
+    # A pool of sources that are all right at every sample would grow for ever.
+    bounds = [(-20.0, 20.0)] * n_sources
+    found = scipy.optimize.minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds)
+    return float(found.fun), np.asarray(found.x, dtype=np.float64)

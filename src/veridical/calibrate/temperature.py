@@ -1,0 +1,248 @@
+"""Temperature scaling, and the ensemble temperature scaling built on it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import scipy.optimize
+
+from veridical._kernels.scaling import relative_logs, temperature_loss, temperature_rows
+from veridical._parallel import run_blocks
+from veridical.calibrate.base import Calibrator, Floats, Labels
+from veridical.calibrate.pooling import Pooled
+from veridical.errors import NotConvergedWarning
+from veridical.predictions.validation import Array, Kind, check_choice
+
+LOSSES = ("nll", "mse")
+#: Probabilities below this have no logarithm worth trusting.
+SMALLEST_PROBABILITY = 1e-20
+#: Temperatures are searched for between 1/50 and 50.
+_LARGEST = math.log(50.0)
+_BLOCK_SIZE = 1 << 18
+
+
+def log_probabilities(probs: Array, n_threads: int | None = None) -> Floats:
+    """ln p, each row shifted so that its largest entry is 0."""
+    logs = np.empty(probs.shape)
+
+    def work(part: slice) -> None:
+        relative_logs(probs[part], SMALLEST_PROBABILITY, logs[part])
+
+    run_blocks(work, _parts(probs), n_threads)
+    return logs
+
+
+def scale(logs: Floats, temperature: float, n_threads: int | None = None) -> Floats:
+    """softmax(logs / T) of logs whose largest entry per row is 0."""
+    scaled = np.empty(logs.shape)
+
+    def work(part: slice) -> None:
+        temperature_rows(logs[part], 1 / temperature, scaled[part])
+
+    run_blocks(work, _parts(logs), n_threads)
+    return scaled
+
+
+def fit_temperature(logs: Floats, labels: Labels, loss: str, n_threads: int | None = None) -> float:
+    """The temperature with the lowest loss, at least as good as 1.
+
+    The search is in ln(1/T): from T = 1 downhill until the derivative changes sign, then Brent's method on the
+    derivative in between.
+    """
+    squared = loss == "mse"
+
+    def total(log_inverse: float) -> tuple[float, float]:
+        inverse = math.exp(log_inverse)
+        parts = run_blocks(
+            lambda part: temperature_loss(logs[part], labels[part], inverse, squared), _parts(logs), n_threads
+        )
+        value, slope = np.sum(parts, axis=0) / len(labels)
+        return float(value), float(slope) * inverse
+
+    value_at_one, slope = total(0.0)
+    if slope == 0.0:
+        return 1.0
+    near, step = 0.0, -math.copysign(0.25, slope)
+    while True:
+        far = float(np.clip(near + step, -_LARGEST, _LARGEST))
+        far_slope = total(far)[1]
+        if far_slope * slope <= 0.0:
+            break
+        if abs(far) == _LARGEST:
+            warnings.warn(
+                f"no temperature between 1/50 and 50 minimises the {loss} on these {len(labels)} samples; the nearest "
+                "one is used (are all predictions right, or all wrong?).",
+                NotConvergedWarning,
+                stacklevel=5,
+            )
+            return math.exp(-far) if total(far)[0] <= value_at_one else 1.0
+        near, step = far, 2 * step
+    best = float(scipy.optimize.brentq(lambda t: total(t)[1], min(near, far), max(near, far), xtol=1e-9))
+    return math.exp(-best) if total(best)[0] <= value_at_one else 1.0
+
+
+def _parts(rows: Array) -> list[slice]:
+    step = max(_BLOCK_SIZE // rows.shape[1], 1)
+    return [slice(start, start + step) for start in range(0, len(rows), step)]
+
+
+class Temperature(Calibrator):
+    r"""Temperature scaling: one number that sharpens or flattens every distribution.
+
+    .. math:: q = \mathrm{softmax}(\ln p / T), \quad T > 0
+
+    Parameters
+    ----------
+    loss : {"nll", "mse"}
+        What T minimises: the negative log-likelihood, or the squared error over all classes.
+
+    Other parameters are those of every calibrator: ``combine``, ``kind``, ``sources_axis``, ``missing``,
+    ``n_threads`` (see :class:`veridical.calibrate.Calibrator`).
+
+    Attributes
+    ----------
+    temperature_ : float
+        Never worse than 1 on the calibration data.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger: On Calibration of Modern Neural Networks.  ICML 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> probs = np.array([[0.6, 0.4]] * 9 + [[0.4, 0.6]])
+    >>> calibrator = vd.Temperature().fit(probs, np.zeros(10, dtype=int))
+    >>> calibrator.predict_confidence(probs).round(3)[:2]
+    array([0.9, 0.9])
+    """
+
+    name = "temperature"
+    summary = "Temperature scaling: softmax(ln p / T)."
+    monotone = False
+    _top_label = False
+    _state = ("temperature_",)
+
+    def __init__(
+        self,
+        *,
+        loss: str = "nll",
+        combine: str = "mean",
+        kind: Kind = "probs",
+        sources_axis: int = 0,
+        missing: str = "raise",
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
+        self.loss = loss
+
+    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+        check_choice(self.loss, LOSSES, "loss")
+        logs = log_probabilities(pooled.probs, self.n_threads)
+        self.temperature_ = fit_temperature(logs, labels, self.loss, self.n_threads)
+
+    def _distribution(self, pooled: Pooled) -> Array:
+        return scale(log_probabilities(pooled.probs, self.n_threads), self.temperature_, self.n_threads)
+
+    def _check_state(self) -> None:
+        if not 0 < self.temperature_ < np.inf:
+            raise ValueError(f"the temperature is {self.temperature_}")
+
+
+class EnsembleTemperature(Temperature):
+    r"""Ensemble temperature scaling: a mixture of the scaled, the unscaled and the uniform distribution.
+
+    .. math:: q = w_1 \,\mathrm{softmax}(\ln p / T) + w_2\, p + w_3 / L
+
+    with w on the simplex.  T minimises ``loss`` on its own; then w minimises the squared error, exactly.
+
+    Parameters
+    ----------
+    loss : {"mse", "nll"}
+        What T minimises.
+
+    Other parameters are those of every calibrator.
+
+    Attributes
+    ----------
+    temperature_ : float
+    weights_ : (3,) array
+
+    References
+    ----------
+    Zhang, Kailkhura, Han: Mix-n-Match: Ensemble and Compositional Methods for Uncertainty Calibration in Deep
+    Learning.  ICML 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> probs = np.array([[0.6, 0.4]] * 9 + [[0.4, 0.6]])
+    >>> vd.EnsembleTemperature().fit(probs, np.zeros(10, dtype=int)).weights_.sum().round(6)
+    np.float64(1.0)
+    """
+
+    name = "ets"
+    summary = "Ensemble temperature scaling: a mixture of scaled, unscaled and uniform."
+    complexity = 2
+    _state = ("temperature_", "weights_")
+
+    def __init__(
+        self,
+        *,
+        loss: str = "mse",
+        combine: str = "mean",
+        kind: Kind = "probs",
+        sources_axis: int = 0,
+        missing: str = "raise",
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(
+            loss=loss, combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads
+        )
+
+    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+        super()._fit(pooled, labels)
+        scaled = scale(log_probabilities(pooled.probs, self.n_threads), self.temperature_, self.n_threads)
+        plain = pooled.probs.astype(np.float64, copy=False)
+        n_samples, n_classes = plain.shape
+        rows = np.arange(n_samples)
+        components = (scaled, plain)
+        gram = np.full((3, 3), 1 / n_classes)  # a distribution times the uniform one is 1/L
+        for i, j in itertools.product(range(2), repeat=2):
+            gram[i, j] = np.einsum("nl,nl->", components[i], components[j]) / n_samples
+        target = np.array([*(part[rows, labels].mean() for part in components), 1 / n_classes])
+        self.weights_ = _best_on_simplex(gram, target)
+
+    def _distribution(self, pooled: Pooled) -> Array:
+        scaled = super()._distribution(pooled)
+        mixture: Array = self.weights_[0] * scaled + self.weights_[1] * pooled.probs
+        mixture += self.weights_[2] / pooled.probs.shape[1]
+        return mixture
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if self.weights_.shape != (3,) or not (self.weights_ >= 0).all() or abs(self.weights_.sum() - 1) > 1e-6:
+            raise ValueError(f"the mixture's weights are {self.weights_}")
+
+
+def _best_on_simplex(gram: Floats, target: Floats) -> Floats:
+    """The w on the simplex that minimises w'Gw - 2 t'w, by solving on each of its faces."""
+    best, best_value = np.eye(len(target))[0], np.inf
+    # Larger faces last and only if strictly better: among equals the mixture with fewer parts is kept.
+    for size in range(1, len(target) + 1):
+        for face in map(list, itertools.combinations(range(len(target)), size)):
+            system = np.zeros((size + 1, size + 1))
+            system[:size, :size] = gram[np.ix_(face, face)]
+            system[size, :size] = system[:size, size] = 1.0
+            solution = np.linalg.lstsq(system, np.append(target[face], 1.0), rcond=None)[0][:size]
+            weights = np.zeros(len(target))
+            weights[face] = solution
+            value = float(weights @ gram @ weights - 2 * target @ weights)
+            if (solution >= 0).all() and value < best_value - 1e-15:
+                best, best_value = weights / weights.sum(), value
+    return best

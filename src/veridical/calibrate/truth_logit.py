@@ -1,0 +1,125 @@
+"""Correctness from what truth discovery knows."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from veridical._parallel import run_blocks
+from veridical.calibrate.base import Calibrator, Floats, Labels
+from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, smoothed_targets
+from veridical.calibrate.pooling import Pooled, log_pool, probabilities
+from veridical.predictions.validation import Kind, check_real
+
+#: Standardised features are kept within so many standard deviations.
+_FURTHEST = 6.0
+_BLOCK_SIZE = 1 << 20
+
+
+class TruthLogit(Calibrator):
+    r"""P(correct) by a logistic regression on six things that the sources say about the predicted label.
+
+    The features, standardised on the calibration data: the logit of the pooled score v; ln HV (per source); the logit
+    of the truth vector's score for the predicted class; the logarithm of the truth vector's runner-up; v times ln HV;
+    and the logit of the predicted class's share in the sources' geometric mean.  The same mean of scores can come from
+    sources that agree on doubt or that contradict each other; these tell the two apart.
+
+    Parameters
+    ----------
+    penalty : float
+        Ridge on the coefficients of the standardised features, in units of one sample's log-likelihood.
+
+    Other parameters are those of every calibrator.
+
+    Attributes
+    ----------
+    coefficients_ : (7,) array
+        The constant first.
+    centres_, spreads_ : (6,) arrays
+        Mean and standard deviation of the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([3, 2, 1], size=(5, 1000))
+    >>> y = rng.integers(0, 3, 1000)
+    >>> confidence = vd.TruthLogit().fit(probs, y).predict_confidence(probs)
+    >>> bool(abs(confidence.mean() - (probs.mean(axis=0).argmax(axis=1) == y).mean()) < 0.02)
+    True
+    """
+
+    name = "truth-logit"
+    summary = "Logistic regression of correctness on scores, disagreement and the truth vector."
+    needs_sources = True
+    complexity = 3
+    _state = ("coefficients_", "centres_", "spreads_")
+
+    def __init__(
+        self,
+        *,
+        penalty: float = 1.0,
+        combine: str = "mean",
+        kind: Kind = "probs",
+        sources_axis: int = 0,
+        missing: str = "raise",
+        n_threads: int | None = None,
+    ) -> None:
+        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
+        self.penalty = penalty
+
+    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+        penalty = check_real(self.penalty, "penalty", 1e-6)
+        features = _features(pooled, self.n_threads)
+        self.centres_, self.spreads_ = features.mean(axis=0), np.maximum(features.std(axis=0), 1e-9)
+        targets = smoothed_targets(pooled.correct(labels))
+        self.coefficients_ = fit_logistic(self._standardised(features), targets, penalty)
+
+    def _standardised(self, features: Floats) -> Floats:
+        return np.clip((features - self.centres_) / self.spreads_, -_FURTHEST, _FURTHEST)
+
+    def _confidence(self, pooled: Pooled) -> Floats:
+        features = self._standardised(_features(pooled, self.n_threads))
+        confidence: Floats = expit(self.coefficients_[0] + features @ self.coefficients_[1:])
+        return confidence
+
+    def _check_state(self) -> None:
+        if self.coefficients_.shape != (7,) or self.centres_.shape != (6,) or self.spreads_.shape != (6,):
+            raise ValueError(f"{self.coefficients_.shape} coefficients for {self.centres_.shape} features")
+        if not (self.spreads_ > 0).all():
+            raise ValueError("a feature's spread is not above 0")
+
+
+def _features(pooled: Pooled, n_threads: int | None) -> Floats:
+    """(N, 6): what is known of each sample's predicted label."""
+    rows, label = np.arange(len(pooled.prediction)), pooled.prediction
+    truth = pooled.truth.probs.astype(np.float64)
+    at_label = truth[rows, label]
+    truth[rows, label] = -1.0
+    log_hv = np.log(pooled.hv / pooled.predictions.n_sources + CLOSEST)
+    return np.column_stack(
+        (
+            logit(pooled.score),
+            log_hv,
+            logit(at_label),
+            np.log(np.maximum(truth.max(axis=1), CLOSEST)),
+            pooled.score * log_hv,
+            logit(_geometric_share(pooled, n_threads)),
+        )
+    )
+
+
+def _geometric_share(pooled: Pooled, n_threads: int | None) -> Floats:
+    """(N,) the predicted class's score in the sources' normalised geometric mean."""
+    predictions = pooled.predictions
+    share = np.empty(predictions.n_samples)
+    step = max(_BLOCK_SIZE // (predictions.n_sources * predictions.n_classes), 1)
+
+    def work(start: int) -> None:
+        part = slice(start, min(start + step, predictions.n_samples))
+        geometric = log_pool(probabilities(predictions, part))
+        share[part] = geometric[np.arange(len(geometric)), pooled.prediction[part]]
+
+    run_blocks(work, range(0, predictions.n_samples, step), n_threads)
+    return share
