@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from veridical._version import __version__
 
 if TYPE_CHECKING:
-    from veridical import calibrate, errors, metrics
+    from veridical import calibrate, errors, metrics, paper, training
     from veridical.calibrate import (
         IRM,
         PTDE,
@@ -71,7 +71,7 @@ _HOME = {
         "veridical.calibrate",
     ),
 }
-_MODULES = ("calibrate", "errors", "metrics")
+_MODULES = ("calibrate", "errors", "metrics", "paper", "training")
 
 __all__ = [
     "IRM",
@@ -103,6 +103,8 @@ __all__ = [
     "load_calibrator",
     "load_demo",
     "metrics",
+    "paper",
+    "training",
 ]
 
 

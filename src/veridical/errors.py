@@ -59,6 +59,26 @@ class UnknownNameError(ParameterError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+class DatasetError(InvalidInputError):
+    """A data set is missing, incomplete, or not in its published form; the message says what to put where."""
+
+
+class CorruptFileError(InvalidInputError):
+    """A file is truncated, damaged, or not of the format it is said to be."""
+
+
+class UnsafePickleError(CorruptFileError):
+    """A pickle asks for more than plain values and arrays; nothing of it was run."""
+
+
+class CheckpointError(InvalidInputError):
+    """A checkpoint does not fit the network it is loaded into; the message names the first tensor that differs."""
+
+
+class StorageError(VeridicalError, OSError):
+    """A file could not be written; nothing half-written was left behind."""
+
+
 class MissingExtraError(VeridicalError, ImportError):
     """A feature needs an optional dependency; the message names the extra to install."""
 

@@ -16,6 +16,8 @@ from veridical.errors import VeridicalError
 #: Command name -> one line of help.  The module ``veridical.cli.<name>`` holds it as ``command``.
 COMMANDS = {
     "demo": "Run truth discovery on the ensemble that ships with the package.",
+    "train": "Train a deep or snapshot ensemble (needs the torch extra).",
+    "predict": "Write an ensemble's predictions from its checkpoints (needs the torch extra).",
 }
 
 

@@ -1,0 +1,81 @@
+"""Files that are either there whole or not there at all.
+
+Everything is written under a temporary name in the same directory, brought to the disk, and renamed; a full disk, a
+kill or an exception leaves what was there before.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from veridical.errors import StorageError
+
+#: What the operating system says when there is no room: the disk, the user's quota, or the largest allowed file.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+_WRITE_AT_ONCE = 1 << 20
+
+
+@contextmanager
+def storage_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in one sentence that ``path`` could not be written, whatever the operating system calls it."""
+    try:
+        yield
+    except StorageError:  # said already, of a file within
+        raise
+    except OSError as error:
+        raise StorageError(_sentence(Path(path), error)) from error
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file to write to, which appears under ``path`` only if the block ends without an exception.
+
+    Raises
+    ------
+    StorageError
+        The file cannot be written: no room, no permission, no such directory.
+    """
+    target = Path(path)
+    temporary: Path | None = None
+    with storage_errors(target):
+        try:
+            descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+            temporary = Path(name)
+            with open(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _give_usual_permissions(temporary)
+            os.replace(temporary, target)
+            temporary = None
+        finally:
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write ``content`` to ``path``, or nothing."""
+    with atomic_file(path) as file:
+        view = memoryview(content)
+        for start in range(0, len(view), _WRITE_AT_ONCE):
+            file.write(view[start : start + _WRITE_AT_ONCE])
+
+
+def _give_usual_permissions(path: Path) -> None:
+    """Temporary files are private; a result is as readable as any other file of its user."""
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
+
+
+def _sentence(target: Path, error: OSError) -> str:
+    if error.errno in _NO_ROOM:
+        return f"there is no room to write {target} ({error.strerror}); free some space and run the same command again."
+    return f"{target} cannot be written ({error.strerror or error}); check the directory and its permissions."

@@ -1,0 +1,89 @@
+"""``veridical predict``: predictions of an ensemble's checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from veridical.errors import ParameterError, ShapeError
+from veridical.training.architectures import ARCHITECTURES, check_image_shape
+from veridical.training.data import DATASETS, SPLITS, load_dataset
+
+
+@click.command("predict")
+@click.argument("checkpoints", type=click.Path(exists=True))
+@click.option("--dataset", type=click.Choice(list(DATASETS)), help="Default: the run's own.")
+@click.option("--data", type=click.Path(), required=True, help="Directory of the data set's files (npz: the file).")
+@click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+@click.option("--limit", type=int, help="Take only the first N images.")
+@click.option("--arch", type=click.Choice(list(ARCHITECTURES)), help="For checkpoints that were not trained here.")
+@click.option("--layout", type=click.Choice(["veridical", "pytorch-ensembles"]), default="veridical", show_default=True)
+@click.option("--batch-size", type=click.IntRange(1), default=512, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
+@click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16"]), default="float32", show_default=True)
+@click.option("--verify/--no-verify", default=True, show_default=True, help="Compare with published checksums.")
+@click.option("--out", type=click.Path(dir_okay=False), required=True, help="A .npz file.")
+def command(
+    checkpoints: str,
+    dataset: str | None,
+    data: str,
+    split: str,
+    limit: int | None,
+    arch: str | None,
+    layout: str,
+    batch_size: int,
+    device: str,
+    precision: str,
+    verify: bool,
+    out: str,
+) -> None:
+    """Write the logits (S, N, L) of the run or directory CHECKPOINTS, with labels, to a .npz file."""
+    from veridical.training import (
+        ImageBatches,
+        collect_predictions,
+        find_checkpoints,
+        load_checkpoints,
+        load_ensemble,
+    )
+    from veridical.training.devices import resolve_device
+    from veridical.training.zoo import zoo_normalisation
+
+    if Path(out).suffix != ".npz":
+        raise ParameterError(f"--out {out} does not end with .npz; predictions are written as .npz.")
+    trained = load_ensemble(checkpoints) if (Path(checkpoints) / "run.json").is_file() else None
+    dataset = dataset or (trained.settings["dataset"] if trained else None)
+    if dataset is None:
+        raise ParameterError(f"the data set is not known; give --dataset, one of: {', '.join(DATASETS)}.")
+    images = load_dataset(dataset, data, split, limit=limit, verify=verify)
+    if trained is not None:
+        _check_fits(images.image_shape, images.n_classes, trained.settings)
+        models, names, normalisation = trained.models(), trained.source_names, trained.normalisation
+    else:
+        if arch is None:
+            raise ParameterError(f"{checkpoints} is no run of ours (no run.json); say --arch, and --layout if needed.")
+        check_image_shape(arch, images.image_shape)
+        files = find_checkpoints(checkpoints)
+        models = load_checkpoints(files, arch, images.n_classes, in_channels=images.image_shape[2], layout=layout)
+        names = [file.name for file in files]
+        normalisation = zoo_normalisation(arch, layout) or images.normalisation
+    where = resolve_device(device)
+    predictions = collect_predictions(
+        models,
+        ImageBatches(images, batch_size=batch_size, device=where, normalisation=normalisation),
+        out=out,
+        source_names=names,
+        class_names=images.class_names,
+        device=where,
+        precision=precision,
+    )
+    click.echo(
+        f"{out}: {predictions.n_sources} members, {predictions.n_samples} samples, {predictions.n_classes} classes"
+    )
+
+
+def _check_fits(image_shape: tuple[int, int, int], n_classes: int, settings: dict[str, object]) -> None:
+    if list(image_shape) != settings["image_shape"]:
+        raise ShapeError(f"the images have shape {image_shape}, and the run was trained on {settings['image_shape']}.")
+    if n_classes != settings["n_classes"]:
+        raise ShapeError(f"the data set has {n_classes} classes, and the run was trained on {settings['n_classes']}.")

@@ -1,0 +1,55 @@
+"""``veridical train``: an ensemble from images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from veridical.training.architectures import ARCHITECTURES
+from veridical.training.data import DATASETS, load_dataset
+from veridical.training.recipes import METHODS, RECIPES
+
+
+@click.command("train")
+@click.option("--dataset", type=click.Choice(list(DATASETS)), required=True)
+@click.option("--data", type=click.Path(), required=True, help="Directory of the data set's files (npz: the file).")
+@click.option("--arch", type=click.Choice(list(ARCHITECTURES)), default="resnet18", show_default=True)
+@click.option("--method", type=click.Choice(METHODS), default="deep", show_default=True)
+@click.option("--recipe", type=click.Choice(list(RECIPES)), help="Default: paper.")
+@click.option("--members", type=int, help="Default: 5 (deep), one per epoch or cycle (snapshot).")
+@click.option("--epochs", type=int, help="Default: the recipe's.")
+@click.option("--batch-size", type=int, help="Default: the recipe's.")
+@click.option("--lr", "learning_rate", type=float, help="Largest learning rate. Default: the recipe's.")
+@click.option("--augment/--no-augment", default=None, help="Random flips and padded crops. Default: the recipe's.")
+@click.option("--limit", type=int, help="Take only the first N training images.")
+@click.option("--seed", "random_state", type=int, default=0, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
+@click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16"]), default="auto", show_default=True)
+@click.option("--verify/--no-verify", default=True, show_default=True, help="Compare with published checksums.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--out", type=click.Path(), required=True, help="Directory of the run; give it again to go on.")
+def command(
+    dataset: str, data: str, limit: int | None, verify: bool, recipe: str | None, quiet: bool, out: str, **options: Any
+) -> None:
+    """Train a deep or snapshot ensemble, and write each member's weights and test predictions.
+
+    A run that was broken off goes on when the same command is given again.
+    """
+    from veridical.training import train_ensemble
+
+    changes = {key: options.pop(key) for key in ("epochs", "batch_size", "learning_rate", "augment")}
+    changed = replace(RECIPES[recipe or "paper"], **{key: value for key, value in changes.items() if value is not None})
+    ensemble = train_ensemble(
+        load_dataset(dataset, data, "train", limit=limit, verify=verify),
+        load_dataset(dataset, data, "test", verify=verify),
+        out=out,
+        recipe=changed,
+        dataset=dataset,
+        progress=not quiet,
+        **options,
+    )
+    for name, accuracy in zip(ensemble.source_names, ensemble.accuracies(), strict=True):
+        click.echo(f"{name}  test accuracy {accuracy:.2%}")
+    click.echo(f"{len(ensemble.members)} members in {out}")

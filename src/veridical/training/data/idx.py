@@ -1,0 +1,107 @@
+"""MNIST (LeCun et al., 1998) and Fashion-MNIST (Xiao et al., 2017): idx files, compressed or not."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.errors import CorruptFileError, DatasetError
+from veridical.training.data.images import ImageSet, Normalisation, md5_of
+
+#: idx files begin with two zeros, the element type (8: unsigned byte), and the number of dimensions.
+_UNSIGNED_BYTE = 8
+
+_STEMS = {
+    "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+}
+
+_NORMALISATION = {
+    "mnist": Normalisation((0.1307,), (0.3081,)),
+    "fashion-mnist": Normalisation((0.2860,), (0.3530,)),
+}
+
+_CLASS_NAMES = {
+    "mnist": tuple("0123456789"),
+    "fashion-mnist": (
+        "T-shirt/top",
+        "Trouser",
+        "Pullover",
+        "Dress",
+        "Coat",
+        "Sandal",
+        "Shirt",
+        "Sneaker",
+        "Bag",
+        "Ankle boot",
+    ),
+}
+
+#: MD5 sums of the compressed files as published.  Distributions compress them anew, which changes the sum and not the
+#: images, and gzip checks its content by itself: so a different sum is recorded, not refused.
+_MD5 = {
+    "mnist": {
+        "train-images-idx3-ubyte": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        "train-labels-idx1-ubyte": "d53e105ee54ea40749a09fcbcd1e9432",
+        "t10k-images-idx3-ubyte": "9fb629c4189551a2d022fa330f9573f3",
+        "t10k-labels-idx1-ubyte": "ec29112dd5afa0611ce80d1b7f02629c",
+    },
+    "fashion-mnist": {
+        "train-images-idx3-ubyte": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        "train-labels-idx1-ubyte": "25c81989df183df01b3e8a0aad5dffbe",
+        "t10k-images-idx3-ubyte": "bef4ecab320f06d8554ea6380940ec79",
+        "t10k-labels-idx1-ubyte": "bb300cfdad3c16e7a12a480ee83cd310",
+    },
+}
+
+WANTED = dict.fromkeys(
+    _NORMALISATION,
+    "put train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte there "
+    "(with or without .gz)",
+)
+
+
+def read(name: str, directory: Path, split: str, verify: bool) -> ImageSet:
+    """One split; ``verify`` changes nothing here, since gzip checks its content by itself."""
+    paths = [_find(name, directory, stem) for stem in _STEMS[split]]
+    images, labels = (_read_idx(path, dimensions) for path, dimensions in zip(paths, (3, 1), strict=True))
+    if len(images) != len(labels):
+        raise CorruptFileError(f"{paths[0]} holds {len(images)} images and {paths[1].name} {len(labels)} labels.")
+    n_classes = len(_CLASS_NAMES[name])
+    if labels.max(initial=0) >= n_classes:
+        raise CorruptFileError(f"{paths[1]} holds the label {labels.max()}, and there are {n_classes} classes.")
+    return ImageSet.of(
+        images,
+        labels.astype(np.int64),
+        normalisation=_NORMALISATION[name],
+        class_names=_CLASS_NAMES[name],
+        published={path.name: md5_of(path) == _MD5[name][path.stem] for path in paths if path.suffix == ".gz"},
+    )
+
+
+def _find(name: str, directory: Path, stem: str) -> Path:
+    for candidate in (directory / f"{stem}.gz", directory / stem):
+        if candidate.is_file():
+            return candidate
+    raise DatasetError(f"{directory / stem}.gz is missing; {WANTED[name]}.")
+
+
+def _read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise CorruptFileError(f"{path} cannot be decompressed ({error}); fetch it again.") from error
+    start = 4 + 4 * dimensions
+    if len(content) < start or content[:4] != bytes((0, 0, _UNSIGNED_BYTE, dimensions)):
+        raise CorruptFileError(f"{path} does not begin like an idx file of {dimensions}-dimensional bytes.")
+    shape = tuple(int(size) for size in np.frombuffer(content, ">u4", dimensions, offset=4))
+    if len(content) - start != int(np.prod(shape, dtype=np.float64)):
+        raise CorruptFileError(
+            f"{path} announces shape {shape} and holds {len(content) - start} bytes; it is truncated or damaged: fetch "
+            "it again."
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

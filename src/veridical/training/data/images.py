@@ -1,0 +1,156 @@
+"""A labelled set of images, in memory or read as needed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.errors import DtypeError, ShapeError
+from veridical.predictions.validation import check_labels, check_names
+
+Pixels = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """Per-channel mean and standard deviation of pixels scaled to 0..1."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @classmethod
+    def of(cls, images: Pixels) -> Normalisation:
+        """The normalisation that gives ``images`` (N, H, W, C) mean 0 and deviation 1."""
+        mean = images.mean(axis=(0, 1, 2), dtype=np.float64) / 255
+        std = images.std(axis=(0, 1, 2), dtype=np.float64) / 255
+        std[std == 0] = 1.0  # a constant channel carries nothing, whatever it is divided by
+        return cls(tuple(float(value) for value in mean), tuple(float(value) for value in std))
+
+
+class LazyImages(Protocol):
+    """Images that are decoded when they are needed."""
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(N, H, W, C) of what :meth:`read` gives for all indices."""
+
+    def read(self, indices: npt.NDArray[np.int64], seed: tuple[int, ...] | None) -> Pixels:
+        """Images (B, H, W, C); with a seed, randomly cropped and flipped for training."""
+
+    def first(self, count: int) -> LazyImages:
+        """The first ``count`` images."""
+
+    def fingerprint(self) -> str:
+        """Text that differs when the images differ."""
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images with their labels.
+
+    Attributes
+    ----------
+    images : uint8 array (N, H, W, C), or images decoded as needed
+    labels : int64 array (N,) in 0..n_classes-1
+    n_classes : int
+    normalisation : Normalisation
+        What networks are usually given these images with.
+    class_names : tuple of str, optional
+    published : dict
+        File name -> whether its MD5 sum is the published one, for files whose sum is published.
+    """
+
+    images: Pixels | LazyImages
+    labels: npt.NDArray[np.int64]
+    n_classes: int
+    normalisation: Normalisation
+    class_names: tuple[str, ...] | None = None
+    published: dict[str, bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        images: Pixels | LazyImages,
+        labels: npt.ArrayLike,
+        *,
+        n_classes: int | None = None,
+        normalisation: Normalisation | None = None,
+        class_names: Sequence[str] | None = None,
+        published: dict[str, bool] | None = None,
+    ) -> ImageSet:
+        """Check images and labels and put them together.
+
+        Parameters
+        ----------
+        images : uint8 array of shape (N, H, W, C) or (N, H, W), or images decoded as needed
+        labels : N integers
+        n_classes : int, optional
+            Taken from ``class_names``, else from the largest label.
+        normalisation : Normalisation, optional
+            Computed from the images where it is not given.
+        """
+        if isinstance(images, np.ndarray):
+            images = _check_pixels(images)
+        n_images = images.shape[0]
+        labels = np.asarray(labels)
+        if n_classes is None:
+            n_classes = len(class_names) if class_names is not None else max(int(labels.max(initial=1)) + 1, 2)
+        if normalisation is None:
+            sample = images if isinstance(images, np.ndarray) else images.read(np.arange(min(n_images, 256)), None)
+            normalisation = Normalisation.of(sample)
+        return cls(
+            images,
+            check_labels(labels, n_images, n_classes),
+            n_classes,
+            normalisation,
+            check_names(class_names, n_classes, "class"),
+            published or {},
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(H, W, C)."""
+        _, height, width, channels = self.images.shape
+        return int(height), int(width), int(channels)
+
+    def first(self, count: int) -> ImageSet:
+        """The first ``count`` images (all, if there are fewer)."""
+        count = min(count, len(self))
+        images = self.images[:count] if isinstance(self.images, np.ndarray) else self.images.first(count)
+        return replace(self, images=images, labels=self.labels[:count])
+
+    def fingerprint(self) -> str:
+        """A digest of images and labels: the same only for the same data."""
+        digest = hashlib.blake2b(np.ascontiguousarray(self.labels).tobytes(), digest_size=16)
+        if isinstance(self.images, np.ndarray):
+            digest.update(np.ascontiguousarray(self.images).data)
+        else:
+            digest.update(self.images.fingerprint().encode())
+        return digest.hexdigest()
+
+
+def _check_pixels(images: npt.NDArray[np.uint8]) -> Pixels:
+    if images.dtype != np.uint8:
+        raise DtypeError(f"the images have dtype {images.dtype}; give pixels from 0 to 255 as uint8.")
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4 or 0 in images.shape:
+        raise ShapeError(
+            f"the images have shape {images.shape}; give (images, height, width, channels), at least one of each."
+        )
+    return images
+
+
+def md5_of(path: Path) -> str:
+    """The MD5 sum of a file, by which publishers of data sets name their files."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

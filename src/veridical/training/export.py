@@ -1,0 +1,288 @@
+"""From models to predictions: one pass per member over the same samples, streamed to disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical._extras import require
+from veridical.errors import (
+    InvalidInputError,
+    LabelError,
+    NotFiniteError,
+    ParameterError,
+    ShapeError,
+)
+from veridical.predictions import Predictions
+from veridical.predictions.validation import Kind, check_integer, check_names
+from veridical.training.stream import PredictionsFile, map_npz_array
+
+_Array = npt.NDArray[Any]
+
+#: How many rows of a plain (X, y) pair are predicted at once.
+_ROWS_AT_ONCE = 1024
+
+
+def collect_predictions(
+    models: Any,
+    loader: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    mc_samples: int | None = None,
+    kind: Kind | None = None,
+    source_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    device: Any = None,
+    precision: str = "float32",
+    dtype: npt.DTypeLike = np.float32,
+    random_state: int = 0,
+) -> Predictions:
+    """What each model of an ensemble says about the same samples.
+
+    Parameters
+    ----------
+    models : iterable of torch modules, one torch module, or iterable of scikit-learn classifiers
+        An iterator is consumed one model at a time, so that an ensemble larger than memory can be loaded as it goes.
+        One module is one source, or ``mc_samples`` sources by Monte-Carlo dropout (Gal & Ghahramani, 2016).
+    loader : iterable of batches ``(inputs, labels)`` or ``inputs``, or one pair ``(X, y)``
+        Gone through once per model, in the same order each time: ``shuffle=False``.
+    out : path, optional
+        A ``.npz`` file to stream to.  Memory then holds one batch (and the labels), whatever S and N are, and the
+        result is mapped from the file.  Without it the predictions are kept in memory.
+    mc_samples : int, optional
+        Number of passes with dropout switched on.
+    kind : {"logits", "probs", "log_probs"}, optional
+        What the models give: logits for torch modules unless said otherwise, probabilities for classifiers.
+    source_names, class_names : sequences of str, optional
+    device : str or torch.device, optional
+        Where to run torch modules; where they are, if it is not given.
+    precision : {"float32", "bfloat16", "auto"}
+    dtype : dtype
+        How the scores are stored.
+    random_state : int
+        Seed of the dropout masks.
+
+    Returns
+    -------
+    Predictions
+        Scores (S, N, L) with the loader's labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from veridical.training import collect_predictions
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    >>> collect_predictions([GaussianNB().fit(X[:20], y[:20]), GaussianNB().fit(X[20:], y[20:])], (X, y))
+    Predictions(2 sources, 40 samples, 2 classes, kind='probs', float32, labelled)
+    """
+    passes = _passes(models, mc_samples, device, precision, random_state)
+    batches = _as_batches(loader)
+    first = next(passes, None)
+    if first is None:
+        raise ParameterError("there are no models; give at least one.")
+    kind = kind or first.kind
+    collected = _Collected(None if out is None else PredictionsFile(out, kind, dtype), np.dtype(dtype))
+    with collected:
+        for predict in _chain(first, passes):
+            collected.start_source()
+            for inputs, labels in batches:
+                collected.add(predict(inputs), labels)
+            collected.end_source()
+        return collected.finish(kind, source_names, class_names)
+
+
+class _Collected:
+    """Rows as they come: checked, counted, and sent to the file or kept."""
+
+    def __init__(self, file: PredictionsFile | None, dtype: np.dtype[Any]) -> None:
+        self._file, self._dtype = file, dtype
+        self._kept: list[_Array] = []
+        self._labels: list[_Array] = []
+        self.n_sources, self.n_samples, self.n_classes = 0, 0, 0
+        self._row = 0
+
+    def __enter__(self) -> _Collected:
+        if self._file is not None:
+            self._file.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._file is not None:
+            self._file.__exit__(*exception)
+
+    def start_source(self) -> None:
+        self._row = 0
+
+    def add(self, scores: _Array, labels: _Array | None) -> None:
+        """The next batch of the source at hand, shape (B, L)."""
+        where = f"model {self.n_sources}, samples from {self._row}"
+        if scores.ndim != 2:
+            raise ShapeError(f"{where}: the output has shape {scores.shape}; a model gives (batch, classes).")
+        self.n_classes = self.n_classes or scores.shape[1]
+        if scores.shape[1] != self.n_classes:
+            raise ShapeError(
+                f"{where}: {scores.shape[1]} classes, and {self.n_classes} before; give models that agree."
+            )
+        if np.isnan(scores).any():
+            bad = int(np.flatnonzero(np.isnan(scores).any(axis=1))[0])
+            raise NotFiniteError(
+                f"model {self.n_sources} says NaN about sample {self._row + bad}; leave the model out."
+            )
+        self._check_labels(labels, len(scores), where)
+        if self._file is None:
+            self._kept.append(scores.astype(self._dtype))
+        else:
+            self._file.append(scores)
+        self._row += len(scores)
+
+    def _check_labels(self, labels: _Array | None, count: int, where: str) -> None:
+        if labels is None:
+            return
+        if labels.shape != (count,):
+            raise LabelError(f"{where}: labels of shape {labels.shape} for {count} samples; give one label per sample.")
+        if self.n_sources == 0:
+            self._labels.append(labels)
+        elif not np.array_equal(labels, self.labels()[self._row : self._row + count]):
+            raise LabelError(
+                f"{where}: the loader gives other labels than in its first pass; it must give the same samples in the "
+                "same order each time (shuffle=False)."
+            )
+
+    def labels(self) -> _Array:
+        """All labels of the first pass, joined once."""
+        if len(self._labels) > 1:
+            self._labels = [np.concatenate(self._labels)]
+        return self._labels[0] if self._labels else np.empty(0, np.int64)
+
+    def end_source(self) -> None:
+        if self.n_sources == 0:
+            self.n_samples = self._row
+        if self._row == 0 or self._row != self.n_samples:
+            raise InvalidInputError(
+                f"the loader gave {self._row} samples to model {self.n_sources} and {self.n_samples} to the first; "
+                "give one that can be gone through again (a list or a DataLoader, not a generator)."
+            )
+        self.n_sources += 1
+
+    def finish(self, kind: Kind, source_names: Sequence[str] | None, class_names: Sequence[str] | None) -> Predictions:
+        shape = (self.n_sources, self.n_samples, self.n_classes)
+        sources = check_names(source_names, self.n_sources, "source")
+        classes = check_names(class_names, self.n_classes, "class")
+        labels = self.labels().astype(np.int64) if self._labels else None
+        if self._file is None:
+            values: _Array = np.concatenate(self._kept).reshape(shape)
+        else:
+            # Checked before the file gets its name: predictions with impossible labels are not written.
+            Predictions(np.broadcast_to(np.float32(0), shape), labels, source_names=sources, class_names=classes)
+            self._file.finish(shape, labels, sources, classes)
+            values = map_npz_array(self._file.path, kind)
+        return Predictions(values, labels, kind=kind, source_names=sources, class_names=classes)
+
+
+def _chain(first: _Pass, rest: Iterator[_Pass]) -> Iterator[_Pass]:
+    yield first
+    yield from rest
+
+
+class _Pass(Protocol):
+    """One source: what turns inputs into scores."""
+
+    kind: Kind
+
+    def __call__(self, inputs: Any) -> _Array:
+        """Scores (B, L)."""
+
+
+class _ClassifierPass:
+    """A scikit-learn classifier."""
+
+    kind: Kind = "probs"
+
+    def __init__(self, classifier: Any) -> None:
+        classes = np.asarray(classifier.classes_)
+        if not np.array_equal(classes, np.arange(len(classes))):
+            raise LabelError(
+                f"a classifier's classes are {list(classes[:5])}...; fit it on labels 0 to L-1, so that columns and "
+                "labels agree."
+            )
+        self._classifier = classifier
+
+    def __call__(self, inputs: Any) -> _Array:
+        return np.asarray(self._classifier.predict_proba(inputs))
+
+
+def _passes(models: Any, mc_samples: int | None, device: Any, precision: str, random_state: int) -> Iterator[_Pass]:
+    """One pass per source."""
+    single = hasattr(models, "predict_proba") or _is_module(models)
+    if mc_samples is not None:
+        check_integer(mc_samples, "mc_samples", 1)
+        if not _is_module(models):
+            raise ParameterError("mc_samples is for one torch module with dropout; leave it out for several models.")
+    for model in [models] if single else models:
+        if hasattr(model, "predict_proba"):
+            yield _ClassifierPass(model)
+        elif _is_module(model):
+            from veridical.training.torch_pass import ModulePass
+
+            for sample in range(mc_samples or 1):
+                seed = None if mc_samples is None else int(random_state) + sample
+                yield ModulePass(model, device, precision, seed)
+        else:
+            raise ParameterError(
+                f"a model is a {type(model).__name__}; give torch modules, or classifiers with predict_proba."
+            )
+
+
+def _is_module(model: Any) -> bool:
+    """Whether it is a torch module; without importing torch where nothing can be one."""
+    if not any(base.__module__.startswith("torch.") for base in type(model).__mro__):
+        return False
+    torch = require("torch", "torch")
+    return isinstance(model, torch.nn.Module)
+
+
+class _Pair:
+    """Rows and labels of one pair ``(X, y)``, in batches."""
+
+    def __init__(self, inputs: Any, labels: Any) -> None:
+        self._inputs, self._labels = inputs, labels
+
+    def __iter__(self) -> Iterator[tuple[Any, _Array | None]]:
+        for start in range(0, len(self._inputs), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            yield self._inputs[rows], _as_array(self._labels[rows])
+
+
+class _Batches:
+    """Batches ``(inputs, labels)`` or ``inputs`` of any loader."""
+
+    def __init__(self, loader: Iterable[Any]) -> None:
+        self._loader = loader
+
+    def __iter__(self) -> Iterator[tuple[Any, _Array | None]]:
+        for batch in self._loader:
+            if isinstance(batch, (tuple, list)) and len(batch) == 2:
+                yield batch[0], _as_array(batch[1])
+            else:
+                yield (batch[0] if isinstance(batch, (tuple, list)) and len(batch) == 1 else batch), None
+
+
+def _as_batches(loader: Any) -> Iterable[tuple[Any, _Array | None]]:
+    if isinstance(loader, tuple) and len(loader) == 2 and all(hasattr(part, "__len__") for part in loader):
+        if len(loader[0]) != len(loader[1]):
+            raise LabelError(f"there are {len(loader[1])} labels for {len(loader[0])} samples; give one label each.")
+        return _Pair(*loader)
+    if not isinstance(loader, Iterable):
+        raise ParameterError(f"loader is a {type(loader).__name__}; give an iterable of batches, or a pair (X, y).")
+    return _Batches(loader)
+
+
+def _as_array(labels: Any) -> _Array:
+    """Labels as an array, from whatever device they are on."""
+    return np.asarray(labels.cpu() if hasattr(labels, "cpu") else labels)

@@ -1,0 +1,134 @@
+"""Predictions that go to disk while they are made: memory holds one batch, whatever the ensemble's size.
+
+An array (S, N, L) in C order is what comes out when member after member predicts batch after batch, so its rows are
+appended to a file, and the shape is filled in at the end.  A ``.npz`` is a zip of such files; here they are stored
+uncompressed and aligned, so that the result can be mapped instead of read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy_format
+
+from veridical._atomic import atomic_file, storage_errors
+
+_Array = npt.NDArray[Any]
+
+#: Room for the header of a .npy file; NumPy pads it to a multiple of 64, and any shape met in practice fits twice.
+_HEADER_BYTES = 128
+_ALIGNMENT = 64
+#: Id of the zip extra field that holds padding, as Android's zipalign writes it.
+_PADDING_FIELD = 0xD935
+_COPY_AT_ONCE = 1 << 20
+
+
+class NpyStream:
+    """Appends rows to a ``.npy`` file whose shape is known only at the end."""
+
+    def __init__(self, file: IO[bytes], dtype: npt.DTypeLike) -> None:
+        self._file = file
+        self.dtype = np.dtype(dtype)
+        file.write(b"\0" * _HEADER_BYTES)
+
+    def append(self, rows: _Array) -> None:
+        """Write rows after those that are there."""
+        rest = np.ascontiguousarray(rows, dtype=self.dtype).data.cast("B")
+        while rest:  # an unbuffered file may take a part, and says only at the next call that there is no room
+            rest = rest[self._file.write(rest) :]
+
+    def finish(self, shape: tuple[int, ...]) -> None:
+        """Say what shape all rows together have."""
+        self._file.seek(0)
+        header = {"descr": npy_format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
+        npy_format.write_array_header_1_0(self._file, header)
+        self._file.seek(0, os.SEEK_END)
+
+
+def write_npz(path: str | os.PathLike[str], rows: Path, kind: str, others: Mapping[str, _Array]) -> None:
+    """Put the ``.npy`` file ``rows`` under the name ``kind``, and small arrays, into one ``.npz``; or write nothing."""
+    with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        entry = zipfile.ZipInfo(f"{kind}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+        size = rows.stat().st_size
+        zip64 = size > zipfile.ZIP64_LIMIT // 2
+        entry.file_size = size
+        entry.extra = _padding(30 + len(entry.filename) + (20 if zip64 else 0))
+        with rows.open("rb") as source, archive.open(entry, "w", force_zip64=zip64) as target:
+            shutil.copyfileobj(source, target, _COPY_AT_ONCE)
+        for name, array in others.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0)), "w") as target:
+                npy_format.write_array(target, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def _padding(used: int) -> bytes:
+    """An extra field after ``used`` bytes of header that makes the data start at a multiple of the alignment."""
+    room = -(used + 4) % _ALIGNMENT
+    return struct.pack("<HH", _PADDING_FIELD, room) + b"\0" * room
+
+
+def map_npz_array(path: str | os.PathLike[str], name: str) -> _Array:
+    """Map an array that lies uncompressed in a ``.npz``, without reading it."""
+    with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+        start = archive.getinfo(f"{name}.npy").header_offset
+        file.seek(start)
+        name_length, extra_length = struct.unpack("<26xHH", file.read(30))
+        file.seek(start + 30 + name_length + extra_length)
+        npy_format.read_magic(file)
+        shape, fortran, dtype = npy_format.read_array_header_1_0(file)
+        return np.memmap(path, dtype, "r", file.tell(), shape, "F" if fortran else "C")
+
+
+class PredictionsFile:
+    """A ``.npz`` of predictions in the making: rows member by member, then labels and names, then it is there.
+
+    Use as a context manager; leaving it without :meth:`finish` removes what was written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], kind: str, dtype: npt.DTypeLike) -> None:
+        self.path, self.kind, self._dtype = Path(path), kind, dtype
+
+    def __enter__(self) -> PredictionsFile:
+        with storage_errors(self.path):
+            self._folder = tempfile.TemporaryDirectory(dir=self.path.parent, prefix=f".{self.path.name}.")
+            self._rows = Path(self._folder.name) / "rows.npy"
+            # Unbuffered: batches are large, and a full disk is noticed at the batch that does not fit.
+            self._file = self._rows.open("wb", buffering=0)
+            self._stream = NpyStream(self._file, self._dtype)
+        return self
+
+    def append(self, rows: _Array) -> None:
+        """Write the next rows (B, L) of the member at hand."""
+        with storage_errors(self.path):
+            self._stream.append(rows)
+
+    def finish(
+        self,
+        shape: tuple[int, int, int],
+        labels: npt.NDArray[np.int64] | None,
+        source_names: Sequence[str] | None,
+        class_names: Sequence[str] | None,
+    ) -> None:
+        """Give the file its name."""
+        with storage_errors(self.path):
+            self._stream.finish(shape)
+            self._file.close()
+        others: dict[str, _Array] = {}
+        if labels is not None:
+            others["labels"] = labels
+        for key, names in (("source_names", source_names), ("class_names", class_names)):
+            if names is not None:
+                others[key] = np.array([str(name) for name in names])
+        write_npz(self.path, self._rows, self.kind, others)
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+        self._folder.cleanup()

@@ -1,0 +1,62 @@
+"""One pass of a torch module over batches, leaving the module as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
+
+from veridical.errors import ParameterError
+from veridical.predictions.validation import Kind
+from veridical.training.devices import autocast, resolve_device, resolve_precision
+
+
+class ModulePass:
+    """Scores of a module in evaluation mode; with a seed, dropout stays on and its masks come from the seed."""
+
+    kind: Kind = "logits"
+
+    def __init__(self, model: nn.Module, device: Any, precision: str, dropout_seed: int | None) -> None:
+        first = next(model.parameters(), None)
+        home = torch.device("cpu") if first is None else first.device
+        self._device = home if device is None else resolve_device(device)
+        self._model = model
+        self._precision = resolve_precision(precision, self._device)
+        self._dropouts = [m for m in model.modules() if isinstance(m, _DropoutNd) and m.p > 0]
+        if dropout_seed is not None and not self._dropouts:
+            raise ParameterError("mc_samples needs a module with dropout, and this one has none; leave mc_samples out.")
+        self._dropout_seed = dropout_seed
+        self._batch = 0
+
+    def __call__(self, inputs: Any) -> npt.NDArray[Any]:
+        values = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.asarray(inputs))
+        training = [(module, module.training) for module in self._model.modules()]
+        self._model.eval()
+        try:
+            self._model.to(self._device)
+            with torch.inference_mode(), autocast(self._device, self._precision):
+                scores = self._run(values.to(self._device, non_blocking=True))
+        finally:
+            for module, was_training in training:
+                module.training = was_training
+        return scores.float().cpu().numpy()
+
+    def _run(self, values: Tensor) -> Tensor:
+        if self._dropout_seed is None:
+            return self._scores(values)
+        for module in self._dropouts:
+            module.training = True
+        # A seed per batch: the masks do not depend on the device, nor on what else draws random numbers meanwhile.
+        seed = np.random.SeedSequence((self._dropout_seed, self._batch)).generate_state(1, np.uint64)[0]
+        self._batch += 1
+        with torch.random.fork_rng([self._device] if self._device.type == "cuda" else []):
+            torch.manual_seed(int(seed))
+            return self._scores(values)
+
+    def _scores(self, values: Tensor) -> Tensor:
+        scores: Tensor = self._model(values)
+        return scores

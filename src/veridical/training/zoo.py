@@ -1,0 +1,140 @@
+"""Checkpoints that other people trained: files of the pytorch-ensembles zoo, by a map of names.
+
+The zoo (Ashukha et al., 2020, "Pitfalls of In-Domain Uncertainty Estimation") saved PyTorch state dicts, bare or
+inside a dict (``state_dict`` or ``model_state``), with ``module.`` before each name where it was trained on several
+devices.  Files are opened with ``weights_only=True``: tensors and plain values, nothing that can run.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veridical.errors import CheckpointError, CorruptFileError, DatasetError, ParameterError
+from veridical.predictions.validation import check_choice
+from veridical.training.architectures import ARCHITECTURES, build
+from veridical.training.checkpoints import load_tensors, put_weights
+from veridical.training.data.images import Normalisation
+
+LAYOUTS = ("veridical", "pytorch-ensembles")
+
+_SUFFIXES = (".safetensors", ".pt", ".pth", ".pth.tar", ".ckpt")
+_WRAPPERS = ("state_dict", "model_state")
+
+#: The zoo's CIFAR networks were given CIFAR-100 with CIFAR-10's numbers too.
+_ZOO_CIFAR = Normalisation((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+
+_PRE_ACTIVATION = [
+    (r"^conv1\.", "stem."),
+    (r"\.bn(\d)\.", r".pre\1.norm."),
+    (r"\.(?:downsample|shortcut)\.0\.", ".shortcut."),
+    (r"^(?:bn|bn1)\.", "tail.norm."),
+]
+_POST_ACTIVATION = [
+    (r"^conv1\.", "stem.0."),
+    (r"^bn1\.", "stem.1."),
+    (r"\.bn(\d)\.", r".norm\1."),
+    (r"\.downsample\.", ".shortcut."),
+]
+#: Family -> rewriting rules from the zoo's names to ours, applied in order.
+_NAME_MAPS = {"preresnet": _PRE_ACTIVATION, "wideresnet": _PRE_ACTIVATION, "resnet": _POST_ACTIVATION}
+
+_COMMON = [(r"^(?:fc|linear)\.", "classifier.")]
+_ZOO_ARCHITECTURES = ("preresnet110", "preresnet164", "wideresnet28x10", "resnet50")
+
+
+def our_name(zoo_name: str, arch: str) -> str:
+    """The name in this library of a tensor of the zoo.
+
+    Examples
+    --------
+    >>> our_name("module.layer2.0.downsample.1.running_var", "resnet50")
+    'stages.1.0.shortcut.1.running_var'
+    """
+    name = zoo_name.removeprefix("module.")
+    for pattern, replacement in _NAME_MAPS[ARCHITECTURES[arch].family] + _COMMON:
+        name = re.sub(pattern, replacement, name)
+    return re.sub(r"^layer(\d)\.", lambda found: f"stages.{int(found[1]) - 1}.", name)
+
+
+def zoo_normalisation(arch: str, layout: str) -> Normalisation | None:
+    """What the zoo's networks were given their images with; None where the data set decides."""
+    return _ZOO_CIFAR if layout == "pytorch-ensembles" and arch != "resnet50" else None
+
+
+def load_checkpoint(
+    path: str | os.PathLike[str], arch: str, n_classes: int, *, in_channels: int = 3, layout: str = "veridical"
+) -> nn.Module:
+    """A network with the weights of a file.
+
+    Parameters
+    ----------
+    path : path
+        A ``.safetensors`` file, or a PyTorch file of tensors (``.pt``, ``.pth``).
+    arch : str
+        Name of the architecture.
+    n_classes, in_channels : int
+    layout : {"veridical", "pytorch-ensembles"}
+        Whose names the tensors have.
+
+    Raises
+    ------
+    CheckpointError
+        A tensor is missing, unknown, or of another shape; the first is named.
+    CorruptFileError
+        The file holds something other than tensors, or is damaged.
+    """
+    check_choice(layout, LAYOUTS, "layout")
+    check_choice(arch, ARCHITECTURES, "architecture")
+    foreign = layout == "pytorch-ensembles"
+    if foreign and arch not in _ZOO_ARCHITECTURES:
+        raise ParameterError(f"the pytorch-ensembles zoo has no {arch}; it has: {', '.join(_ZOO_ARCHITECTURES)}.")
+    tensors = load_tensors(path)[0] if Path(path).suffix == ".safetensors" else _load_torch_file(path)
+    if foreign:
+        tensors = {our_name(name, arch): tensor for name, tensor in tensors.items()}
+    with torch.random.fork_rng():  # the fresh weights are thrown away: leave the generator as it was
+        model = build(arch, n_classes, in_channels=in_channels, zoo_form=foreign)
+    put_weights(model, tensors, path)
+    return model.eval()
+
+
+def _load_torch_file(path: str | os.PathLike[str]) -> Mapping[str, Tensor]:
+    try:
+        stored: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError, KeyError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CorruptFileError(f"{path} cannot be read as a PyTorch file of plain tensors ({reason})") from error
+    for wrapper in _WRAPPERS:
+        if isinstance(stored, dict) and isinstance(stored.get(wrapper), dict):
+            stored = stored[wrapper]
+    if not isinstance(stored, dict) or not all(isinstance(tensor, Tensor) for tensor in stored.values()):
+        raise CheckpointError(f"{path} holds no state dict: a dict of tensors, bare or under {' or '.join(_WRAPPERS)}.")
+    return stored
+
+
+def find_checkpoints(directory: str | os.PathLike[str]) -> list[Path]:
+    """Checkpoint files of a directory (or the file itself), numbers in their names counted as numbers."""
+    folder = Path(directory)
+    if folder.is_file():
+        return [folder]
+    found = [path for path in folder.glob("*") if path.name.endswith(_SUFFIXES) and not path.name.startswith(".")]
+    found = [path for path in found if not path.name.endswith(".state.safetensors")]
+    if not found:
+        raise DatasetError(f"{folder} holds no checkpoints; put files there that end with {', '.join(_SUFFIXES)}.")
+    return sorted(found, key=lambda path: [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in
+                                           re.split(r"(\d+)", path.name)])  # fmt: skip
+
+
+def load_checkpoints(
+    paths: list[Path], arch: str, n_classes: int, *, in_channels: int = 3, layout: str = "veridical"
+) -> Iterator[nn.Module]:
+    """One network after another, so that only one is in memory."""
+    for path in paths:
+        yield load_checkpoint(path, arch, n_classes, in_channels=in_channels, layout=layout)

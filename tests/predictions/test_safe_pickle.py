@@ -1,0 +1,200 @@
+"""The reader of plain pickles: what it reads, and what it must refuse without running it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import pickletools
+from collections import OrderedDict
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from veridical.errors import CorruptFileError, UnsafePickleError
+from veridical.predictions import safe_pickle
+from veridical.predictions.safe_pickle import load_plain_pickle
+
+PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
+
+
+def written(folder: Path, content: bytes) -> Path:
+    path = folder / "file.pk"
+    path.write_bytes(content)
+    return path
+
+
+def same(left: object, right: object) -> bool:
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return (
+            type(left) is type(right) is np.ndarray
+            and left.dtype == right.dtype
+            and left.shape == right.shape
+            and left.tobytes() == right.tobytes()
+        )
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, (list, tuple)) and type(left) is type(right):
+        return len(left) == len(right) and all(map(same, left, right))
+    return type(left) is type(right) and left == right
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_reads_what_data_sets_hold(tmp_path: Path, protocol: int) -> None:
+    value = {
+        b"data": np.arange(12, dtype=np.uint8).reshape(3, 4),
+        b"labels": [1, 0, 2],
+        b"batch_label": b"training batch 1 of 5",
+        "nested": [np.asfortranarray(np.eye(3)), (np.float32(2.5), np.arange(3, dtype=">i2"), None, True)],
+        "text": np.array(["cat", "dog"]),
+        "empty": b"",
+        "buffer": b"\x00\xff",
+    }
+    assert same(load_plain_pickle(written(tmp_path, pickle.dumps(value, protocol=protocol))), value)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_containers_of_other_kinds(tmp_path: Path, protocol: int) -> None:
+    value = [OrderedDict(a=1), {1, 2}, frozenset([3])]
+    assert load_plain_pickle(written(tmp_path, pickle.dumps(value, protocol=protocol))) == value
+
+
+def test_python_2_strings(tmp_path: Path) -> None:
+    # What Python 2 wrote for {'data': numpy.array([1, 2], 'uint8'), 'labels': [3]} with protocol 2.
+    content = (
+        b"\x80\x02}q\x00(U\x04dataq\x01cnumpy.core.multiarray\n_reconstruct\nq\x02cnumpy\nndarray\nq\x03K\x00\x85U\x01b"
+        b"\x87Rq\x04(K\x01K\x02\x85cnumpy\ndtype\nq\x05U\x02u1K\x00K\x01\x87Rq\x06(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff"
+        b"\xff\xff\xffK\x00tb\x89U\x02\x01\x02tbU\x06labelsq\x07]q\x08K\x03au."
+    )
+    as_bytes = load_plain_pickle(written(tmp_path, content))
+    as_text = load_plain_pickle(written(tmp_path, content), encoding="latin1")
+    assert as_bytes[b"labels"] == as_text["labels"] == [3]
+    assert as_bytes[b"data"].tolist() == as_text["data"].tolist() == [1, 2]
+    assert as_text["data"].dtype == np.uint8
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.tuples(inner, inner) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+arrays = hnp.arrays(
+    st.sampled_from(["u1", "<i8", ">i4", "<f2", "<f8", "c16", "?", "S3", "<U2"]),
+    hnp.array_shapes(min_dims=0, min_side=0),
+)
+
+
+@given(value=plain | arrays | st.lists(arrays, max_size=3), protocol=st.sampled_from(list(PROTOCOLS)))
+def test_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, value: object, protocol: int) -> None:
+    path = written(tmp_path_factory.mktemp("round"), pickle.dumps(value, protocol=protocol))
+    assert same(load_plain_pickle(path), value)
+
+
+class Hostile:
+    """Pickles to a call of any function."""
+
+    def __init__(self, function: object, *arguments: object) -> None:
+        self.call = (function, arguments)
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return self.call
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (os.system, ("touch {marker}",)),
+        (exec, ("open('{marker}', 'w')",)),
+        (eval, ("open('{marker}', 'w')",)),
+        (open, ("{marker}", "w")),
+        (getattr, (Path, "cwd")),
+        (np.save, ("{marker}", [1])),
+        (np.load, ("{marker}",)),
+        (Fraction, (1, 2)),
+        (range, (10,)),
+        (type, ("Name", (), {})),
+    ],
+)
+def test_refuses_to_call(tmp_path: Path, protocol: int, function: object, arguments: tuple[object, ...]) -> None:
+    marker = tmp_path / "marker.npy"
+    filled = [text.format(marker=marker) if isinstance(text, str) else text for text in arguments]
+    path = written(tmp_path, pickle.dumps([1, Hostile(function, *filled)], protocol=protocol))
+    with pytest.raises(UnsafePickleError, match=r"file\.pk is refused: it asks for .*; a pickle can run programs"):
+        load_plain_pickle(path)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([Fraction(1, 2), None], dtype=object),
+        np.zeros(2, dtype=[("a", "i4"), ("b", "f8")]),
+        np.zeros(2, dtype="datetime64[s]"),
+    ],
+)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_refuses_arrays_of_other_than_numbers(tmp_path: Path, array: np.ndarray, protocol: int) -> None:
+    with pytest.raises(UnsafePickleError, match="is refused"):
+        load_plain_pickle(written(tmp_path, pickle.dumps(array, protocol=protocol)))
+
+
+def test_object_flag_smuggled_into_a_number_type_is_not_believed(tmp_path: Path) -> None:
+    """A dtype's state may claim that eight-byte numbers are references; following them would crash the process."""
+    honest = pickle.dumps(np.arange(4, dtype=np.int64), protocol=2)
+    flags = b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00t"
+    assert honest.count(flags) == 1
+    hostile = honest.replace(flags, flags[:-2] + b"\x3ft")
+    loaded = load_plain_pickle(written(tmp_path, hostile))
+    assert not loaded.dtype.hasobject
+    assert loaded.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("state", [b"}", b"(}}t", b"N"])
+@pytest.mark.parametrize("name", sorted(safe_pickle._ALLOWED))
+def test_the_reader_cannot_be_changed(tmp_path: Path, name: tuple[str, str], state: bytes) -> None:
+    module, function = name
+    content = b"c" + module.encode() + b"\n" + function.encode() + b"\n" + state + b"b."
+    assert [code.name for code, _, _ in pickletools.genops(content)][-2:] == ["BUILD", "STOP"]  # it is well formed
+    with pytest.raises(UnsafePickleError, match="tries to change the reader"):
+        load_plain_pickle(written(tmp_path, content))
+
+
+def test_persistent_references_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsafePickleError, match="outside itself"):
+        load_plain_pickle(written(tmp_path, b"Psomething\n."))
+
+
+def test_zeros_of_any_length_are_not_made(tmp_path: Path) -> None:
+    content = b"cbuiltins\nbytes\n(I100000000000\ntR."
+    with pytest.raises(UnsafePickleError, match="encodes something other than text"):
+        load_plain_pickle(written(tmp_path, content))
+
+
+@given(cut=st.integers(0, 200), flip=st.integers(0, 200), byte=st.integers(0, 255))
+def test_damaged_files_end_in_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, flip: int, byte: int
+) -> None:
+    content = bytearray(pickle.dumps({b"data": np.arange(20, dtype=np.uint8), b"labels": [1, 2]}, protocol=2))
+    content[flip % len(content)] = byte
+    path = written(tmp_path_factory.mktemp("cut"), bytes(content[: cut % len(content)]))
+    with pytest.raises(CorruptFileError, match=r"file\.pk (is no whole pickle|is refused)"):
+        load_plain_pickle(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CorruptFileError, match=r"nothing\.pk cannot be read"):
+        load_plain_pickle(tmp_path / "nothing.pk")
+
+
+def test_a_container_within_itself_is_no_plain_value(tmp_path: Path) -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(CorruptFileError, match="no whole pickle"):
+        load_plain_pickle(written(tmp_path, pickle.dumps(endless)))
