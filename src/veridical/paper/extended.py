@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -134,7 +135,7 @@ def judge_by_halves(
 
 def _overlapping_interval(drawn: Floats) -> tuple[float, float]:
     n_splits = len(drawn)
-    spread = float(drawn.std(ddof=1)) * np.sqrt(1 / n_splits + 1)
+    spread = float(drawn.std(ddof=1)) * math.sqrt(1 / n_splits + 1)
     reach = float(scipy.stats.t.ppf((1 + CONFIDENCE_LEVEL) / 2, n_splits - 1)) * spread
     return float(drawn.mean()) - reach, float(drawn.mean()) + reach
 

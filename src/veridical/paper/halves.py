@@ -1,9 +1,9 @@
-"""Random halves, calibrated on one and evaluated on the other: Tables 2 to 4 and Figure 3."""
+"""Random halves of an ensemble's samples: methods are fitted on one and scored on the other."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,24 +15,13 @@ from veridical.calibrate import Calibrator
 from veridical.calibrate.pooling import Pooled, Pooling
 from veridical.errors import NotConvergedWarning, ShapeError
 from veridical.metrics.sample import Labels
-from veridical.paper.extended import HALVES_NOTE, Extended, judge_by_halves
-from veridical.paper.inputs import Ensemble, check_sources
-from veridical.paper.methods import Method, table_methods
-from veridical.paper.published import published_sources
+from veridical.paper.methods import Method
 from veridical.paper.scores import Scores, score_vectors
-from veridical.paper.tables import PairedDifference, Row, Table, Value, with_best_marked, with_published
 from veridical.predictions import Predictions
 from veridical.predictions.validation import check_integer
 from veridical.truth import Truth
 
-#: Table -> what it measures; its rows' titles; where the paper's figures for it stand.
-_TABLES = {
-    "table2": (("ece", "ece_kde"), "Post-hoc calibration", ("2",)),
-    "table3": (("ece", "ece_kde"), "The four variants of direct optimisation", ("3",)),
-    "table4": (("ks_error",), "KS error of every method", ("4",)),
-}
 Indices = npt.NDArray[np.intp]
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -124,70 +113,3 @@ class Halves:
 
     def _copied(self, *parts: Indices) -> list[Predictions]:
         return [self.predictions.select(samples=index) for index in parts]
-
-
-def posthoc_sources(ensemble: Ensemble, sources: Sequence[int] | None) -> list[int]:
-    """As asked; else those the paper uses for this ensemble, as far as they are there; else all."""
-    there = ensemble.predictions.n_sources
-    if sources:
-        return check_sources(sources, ensemble)
-    name = ensemble.name
-    known = published_sources(name.dataset, name.architecture, name.ensemble, ("2", "3", "4"))
-    return [n for n in known if n <= there] or [there]
-
-
-def _title(table: str, n_splits: int) -> str:
-    return f"{_TABLES[table][1]}: mean and standard deviation over {n_splits} random halves"
-
-
-def posthoc_rows(
-    ensemble: Ensemble, n_sources: int, methods: Sequence[Method], results: list[list[Scores]], metrics: Sequence[str]
-) -> list[Row]:
-    """One row per method: mean and (population) standard deviation over the splits."""
-    rows = []
-    for j, method in enumerate(methods):
-        measured = [split[j].metrics(metrics) for split in results]
-        values = {}
-        for metric in metrics:
-            drawn = np.array([figures[metric] for figures in measured])
-            values[metric] = Value(float(drawn.mean()), float(drawn.std()))
-        rows.append(Row(ensemble.name, n_sources, method.label, values))
-    return rows
-
-
-def posthoc_table(
-    table: str,
-    ensembles: Sequence[Ensemble],
-    *,
-    sources: Sequence[int] | None = None,
-    n_splits: int = 5,
-    seed: int = 0,
-    literal: bool = False,
-    extended: Extended | None = None,
-    n_threads: int | None = None,
-    progress: Progress | None = None,
-) -> Table:
-    """One of Tables 2 to 4."""
-    metrics, _, published = _TABLES[table]
-    methods = table_methods(table, literal=literal, extended=extended is not None)
-    rows: list[Row] = []
-    pairs: list[PairedDifference] = []
-    for ensemble in ensembles:
-        for n in posthoc_sources(ensemble, sources):
-            if progress is not None:
-                progress(f"{ensemble.name}, {n} sources: {', '.join(method.label for method in methods)}")
-            results = Halves(ensemble.first(n), n_splits, seed).run(methods, n_threads)
-            found = posthoc_rows(ensemble, n, methods, results, metrics)
-            if extended is not None:
-                found, compared = judge_by_halves(found, results, extended)
-                pairs += compared
-            rows += found
-    return Table(
-        table,
-        _title(table, n_splits),
-        metrics,
-        tuple(with_best_marked(with_published(rows, published, lambda method: method))),
-        {"splits": n_splits, "seed": seed, "setting": "paper" if literal else "library"},
-        () if extended is None else (HALVES_NOTE,),
-        tuple(pairs),
-    )

@@ -13,6 +13,8 @@ from veridical.metrics.sample import Booleans, Floats, Labels, Sample
 from veridical.paper.tables import in_paper_units
 from veridical.predictions.validation import Array
 
+#: All columns of the paper's tables, in its order.
+COLUMNS = tuple(name for name, metric in METRICS.items() if metric.in_paper)
 #: Metrics that are means of a loss per sample, which is all that is kept of the full vectors.
 LOSSES = ("nll", "brier")
 

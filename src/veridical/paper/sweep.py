@@ -11,17 +11,15 @@ import numpy as np
 from veridical._parallel import run_blocks
 from veridical.calibrate.pooling import probabilities
 from veridical.errors import InvalidInputError
-from veridical.metrics.registry import METRICS
 from veridical.paper.extended import NOTE, Extended, judge_by_bootstrap
 from veridical.paper.inputs import Ensemble, check_sources
-from veridical.paper.scores import Scores, score_vectors
+from veridical.paper.scores import COLUMNS, Scores, score_vectors
 from veridical.paper.tables import PairedDifference, Row, Table, Value, with_best_marked, with_published
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array, check_integer
 from veridical.truth import discover
 
 TABLES = ("A1", "A2", "A3", "A4", "1")
-COLUMNS = tuple(name for name, metric in METRICS.items() if metric.in_paper)
 #: The paper's steps: ten, up to all the sources there are.
 _STEPS = 10
 #: Memory of one block of samples, as float64 probabilities.
@@ -210,9 +208,7 @@ def _judged(
     return judged, pairs
 
 
-def sweep_rows(
-    ensemble: Ensemble, scores: dict[tuple[int, str], Scores], n_threads: int | None = None
-) -> list[Row]:
+def sweep_rows(ensemble: Ensemble, scores: dict[tuple[int, str], Scores], n_threads: int | None = None) -> list[Row]:
     """One row per number of sources and method."""
     measured = run_blocks(lambda key: scores[key].metrics(COLUMNS), list(scores), n_threads)
     return [
