@@ -16,11 +16,15 @@ MAY_IMPORT = {
     "_version": set(),
     "errors": set(),
     "_extras": {"errors"},
+    "_atomic": {"errors"},
     "_parallel": {"errors"},
     "_kernels": set(),
-    "predictions": {"errors", "_extras"},
+    "_atomic": {"errors"},
+    "predictions": {"errors", "_extras", "_atomic"},
     "truth": {"_kernels", "_parallel", "errors", "predictions"},
-    "cli": {"_version", "errors", "_extras", "predictions", "truth", "data"},
+    # Training meets the rest only through predictions.
+    "training": {"_version", "errors", "_extras", "_atomic", "_parallel", "predictions"},
+    "cli": {"_version", "errors", "_extras", "predictions", "truth", "data", "training"},
     "data": {"predictions"},
 }
 

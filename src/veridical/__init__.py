@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     )
     from veridical.data import load_demo
     from veridical.predictions import Predictions
+    from veridical.predictions.files import load, save
     from veridical.truth import Truth, discover
 
 _HOME = {
     "Predictions": "veridical.predictions",
     "Truth": "veridical.truth",
     "discover": "veridical.truth",
+    "load": "veridical.predictions.files",
     "load_demo": "veridical.data",
     **dict.fromkeys(
         (
@@ -70,6 +72,7 @@ _HOME = {
         ),
         "veridical.calibrate",
     ),
+    "save": "veridical.predictions.files",
 }
 _MODULES = ("calibrate", "errors", "metrics", "paper", "training")
 
@@ -100,10 +103,12 @@ __all__ = [
     "calibrators",
     "discover",
     "errors",
+    "load",
     "load_calibrator",
     "load_demo",
     "metrics",
     "paper",
+    "save",
     "training",
 ]
 

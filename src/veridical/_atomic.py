@@ -68,6 +68,32 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             file.write(view[start : start + _WRITE_AT_ONCE])
 
 
+@contextmanager
+def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """An empty directory to fill, which takes the name ``path`` only if the block ends without an exception.
+
+    A directory of that name is set aside, and removed once the new one is in its place.
+
+    Raises
+    ------
+    StorageError
+        The directory cannot be written.
+    """
+    target = Path(path)
+    with storage_errors(target), tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as room:
+        fresh, aside = Path(room) / "new", Path(room) / "old"
+        fresh.mkdir()
+        yield fresh
+        if target.exists():
+            target.rename(aside)
+        try:
+            fresh.rename(target)
+        except OSError:
+            if aside.exists():
+                aside.rename(target)
+            raise
+
+
 def _give_usual_permissions(path: Path) -> None:
     """Temporary files are private; a result is as readable as any other file of its user."""
     mask = os.umask(0)

@@ -63,7 +63,11 @@ class DatasetError(InvalidInputError):
     """A data set is missing, incomplete, or not in its published form; the message says what to put where."""
 
 
-class CorruptFileError(InvalidInputError):
+class FileFormatError(InvalidInputError):
+    """A file is missing, of an unknown format, or laid out in another way; the message says what to write instead."""
+
+
+class CorruptFileError(FileFormatError):
     """A file is truncated, damaged, or not of the format it is said to be."""
 
 

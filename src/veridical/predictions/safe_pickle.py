@@ -103,7 +103,7 @@ class _StandIn:
 
 def _names() -> dict[tuple[str, str], _StandIn]:
     """(module, name) in the pickle -> what is called in its place."""
-    numpy_parts = {
+    numpy_parts: dict[tuple[str, str], Callable[..., Any]] = {
         ("multiarray", "_reconstruct"): _Array,
         ("multiarray", "scalar"): _new_scalar,
         ("numeric", "_frombuffer"): _array_from_buffer,
@@ -117,8 +117,7 @@ def _names() -> dict[tuple[str, str], _StandIn]:
     for core in ("core", "_core"):  # NumPy 1 and 2
         calls |= {(f"numpy.{core}.{module}", name): call for (module, name), call in numpy_parts.items()}
     for builtins in ("builtins", "__builtin__"):  # Python 3 and 2
-        kinds: tuple[type, ...] = (list, tuple, dict, set, frozenset)
-        calls |= {(builtins, kind.__name__): kind for kind in kinds}
+        calls |= {(builtins, kind.__name__): kind for kind in (list, tuple, dict, set, frozenset)}
         calls |= {(builtins, name): _new_bytes for name in ("bytes", "bytearray")}
     return {name: _StandIn(call) for name, call in calls.items()}
 

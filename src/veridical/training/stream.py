@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -21,14 +20,12 @@ import numpy.typing as npt
 from numpy.lib import format as npy_format
 
 from veridical._atomic import atomic_file, storage_errors
+from veridical.predictions.files.npz import NpzArrays, open_aligned_entry
 
 _Array = npt.NDArray[Any]
 
 #: Room for the header of a .npy file; NumPy pads it to a multiple of 64, and any shape met in practice fits twice.
 _HEADER_BYTES = 128
-_ALIGNMENT = 64
-#: Id of the zip extra field that holds padding, as Android's zipalign writes it.
-_PADDING_FIELD = 0xD935
 _COPY_AT_ONCE = 1 << 20
 
 
@@ -57,34 +54,17 @@ class NpyStream:
 def write_npz(path: str | os.PathLike[str], rows: Path, kind: str, others: Mapping[str, _Array]) -> None:
     """Put the ``.npy`` file ``rows`` under the name ``kind``, and small arrays, into one ``.npz``; or write nothing."""
     with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        entry = zipfile.ZipInfo(f"{kind}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-        size = rows.stat().st_size
-        zip64 = size > zipfile.ZIP64_LIMIT // 2
-        entry.file_size = size
-        entry.extra = _padding(30 + len(entry.filename) + (20 if zip64 else 0))
-        with rows.open("rb") as source, archive.open(entry, "w", force_zip64=zip64) as target:
+        with rows.open("rb") as source, open_aligned_entry(archive, kind, rows.stat().st_size) as target:
             shutil.copyfileobj(source, target, _COPY_AT_ONCE)
         for name, array in others.items():
-            with archive.open(zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0)), "w") as target:
+            with open_aligned_entry(archive, name, array.nbytes) as target:
                 npy_format.write_array(target, np.ascontiguousarray(array), allow_pickle=False)
-
-
-def _padding(used: int) -> bytes:
-    """An extra field after ``used`` bytes of header that makes the data start at a multiple of the alignment."""
-    room = -(used + 4) % _ALIGNMENT
-    return struct.pack("<HH", _PADDING_FIELD, room) + b"\0" * room
 
 
 def map_npz_array(path: str | os.PathLike[str], name: str) -> _Array:
     """Map an array that lies uncompressed in a ``.npz``, without reading it."""
-    with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
-        start = archive.getinfo(f"{name}.npy").header_offset
-        file.seek(start)
-        name_length, extra_length = struct.unpack("<26xHH", file.read(30))
-        file.seek(start + 30 + name_length + extra_length)
-        npy_format.read_magic(file)
-        shape, fortran, dtype = npy_format.read_array_header_1_0(file)
-        return np.memmap(path, dtype, "r", file.tell(), shape, "F" if fortran else "C")
+    with NpzArrays(Path(path)) as arrays:
+        return arrays[name]
 
 
 class PredictionsFile:

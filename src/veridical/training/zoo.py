@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,9 @@ def load_checkpoint(
 
 def _load_torch_file(path: str | os.PathLike[str]) -> Mapping[str, Tensor]:
     try:
-        stored: Any = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # about the pickle's protocol: what matters is whether it can be read
+            warnings.simplefilter("ignore")
+            stored: Any = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError, KeyError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CorruptFileError(f"{path} cannot be read as a PyTorch file of plain tensors ({reason})") from error

@@ -52,9 +52,7 @@ def write_cifar10_python(folder: Path) -> tuple[np.ndarray, np.ndarray]:
         }
         (folder / f"data_batch_{i + 1}").write_bytes(pickle.dumps(batch, protocol=2))
     images, labels = some_images(3, 1)
-    (folder / "test_batch").write_bytes(
-        pickle.dumps({b"labels": labels.tolist(), b"data": planes(images)}, protocol=2)
-    )
+    (folder / "test_batch").write_bytes(pickle.dumps({b"labels": labels.tolist(), b"data": planes(images)}, protocol=2))
     names = {b"label_names": [name.encode() for name in CIFAR10_NAMES], b"num_vis": 3072}
     (folder / "batches.meta").write_bytes(pickle.dumps(names, protocol=2))
     return every_image, every_label
@@ -159,7 +157,7 @@ def test_damaged_binary_batches(tmp_path: Path) -> None:
     content = bytearray((folder / "test_batch.bin").read_bytes())
     content[0] = 10
     (folder / "test_batch.bin").write_bytes(content)
-    with pytest.raises(CorruptFileError, match="image 0 in .* has label 10, and there are 10 classes"):
+    with pytest.raises(CorruptFileError, match=r"image 0 in .* has label 10, and there are 10 classes"):
         load_dataset("cifar10", tmp_path, "test")
     (folder / "test_batch.bin").write_bytes(content[:-1])
     with pytest.raises(CorruptFileError, match="9218 bytes, which is no whole number of images"):
@@ -214,7 +212,10 @@ def test_damaged_idx_files(tmp_path: Path) -> None:
     for damaged, said in [
         (whole[:100], "cannot be decompressed"),
         (b"no gzip at all", "cannot be decompressed"),
-        (gzip.compress(idx(np.zeros((2, 28, 28), np.uint8))[:-1]), "announces shape .*2, 28, 28.* and holds 1567 bytes"),
+        (
+            gzip.compress(idx(np.zeros((2, 28, 28), np.uint8))[:-1]),
+            "announces shape .* and holds 1567 bytes",
+        ),
         (gzip.compress(idx(np.zeros(2, np.uint8))), "does not begin like an idx file of 3-dimensional bytes"),
         (gzip.compress(b""), "does not begin like"),
         (gzip.compress(idx(np.zeros((3, 28, 28), np.uint8))), "holds 3 images and .* 2 labels"),

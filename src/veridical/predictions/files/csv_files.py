@@ -1,0 +1,101 @@
+"""``.csv``: tables as text, with the standard library."""
+
+from __future__ import annotations
+
+import csv
+import io
+from array import array
+from collections.abc import Sequence
+from operator import itemgetter
+from pathlib import Path
+
+import numpy as np
+
+from veridical._atomic import atomic_file
+from veridical.errors import CorruptFileError, FileFormatError
+from veridical.predictions.container import Predictions
+from veridical.predictions.files.contents import Contents, check_is_file, reading, wrong_content
+from veridical.predictions.files.tables import (
+    RESERVED,
+    Table,
+    check_header,
+    columns_to_write,
+    contents_of,
+    rows_to_write,
+)
+from veridical.predictions.validation import Kind
+
+_WHAT = "a .csv table"
+
+
+def read_csv(path: Path, kind: Kind | None) -> Contents:
+    """Scores and labels of a ``.csv`` in long form or of one source."""
+    check_is_file(path, _WHAT)
+    with reading(path, _WHAT):
+        return contents_of(_read_table(path))
+
+
+def _read_table(path: Path) -> Table:
+    numbers = array("d")
+    same: dict[str, str] = {}  # one copy of each text, however many rows say it
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.reader(file, strict=True)
+            names = [name.strip() for name in next(lines, [])]
+            classes = check_header(names, path)
+            score_columns = itemgetter(*(names.index(name) for name in classes))
+            text: dict[str, list[str]] = {name: [] for name in names if name in RESERVED}
+            text_columns = [(names.index(name), column) for name, column in text.items()]
+            for row in lines:
+                if len(row) != len(names):
+                    if not row:
+                        continue
+                    raise CorruptFileError(
+                        f"line {lines.line_num} of {path} has {len(row)} entries, and there are {len(names)} columns; "
+                        "it may be truncated: write it again."
+                    )
+                scores = score_columns(row)
+                try:
+                    numbers.extend(map(float, scores))
+                except ValueError:
+                    del numbers[len(numbers) // len(classes) * len(classes) :]
+                    numbers.extend(_numbers(scores, classes, f"line {lines.line_num} of {path}"))
+                for place, column in text_columns:
+                    column.append(same.setdefault(row[place], row[place]).strip())
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise wrong_content(path, f"a .csv table in UTF-8 ({str(error)[:100]})") from error
+    return Table(path, classes, np.frombuffer(numbers).reshape(-1, len(classes)), text)
+
+
+def _numbers(scores: Sequence[str], classes: Sequence[str], where: str) -> list[float]:
+    """Numbers of a row in which some are left out or are none."""
+    result = []
+    for name, text in zip(classes, scores, strict=True):
+        try:
+            result.append(float(text or "nan"))
+        except ValueError:
+            raise FileFormatError(
+                f"{where}: {text[:40]!r} in column {name!r} is no number; only sample, source, label, kind and dtype "
+                "hold text."
+            ) from None
+    return result
+
+
+def write_csv(predictions: Predictions, path: Path) -> None:
+    """Write the long form; numbers have as many digits as it takes to read the same ones again."""
+    classes = columns_to_write(predictions)
+    low_precision = predictions.dtype.name if predictions.dtype in (np.float16, np.float32) else None
+    labels = predictions.labels
+    header = ["sample", "source", *["label"] * (labels is not None), "kind", *["dtype"] * bool(low_precision), *classes]
+    with atomic_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        for source, block, scores in rows_to_write(predictions):
+            # Python writes the shortest text of a float64, NumPy that of any precision.
+            entries = scores.astype(str).tolist() if low_precision else scores.tolist()
+            said = [predictions.kind, low_precision] if low_precision else [predictions.kind]
+            for sample, row in zip(block, entries, strict=True):
+                label = [] if labels is None else [labels[sample]]
+                writer.writerow([sample, source, *label, *said, *row])
+        text.detach()

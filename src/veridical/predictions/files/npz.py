@@ -1,0 +1,150 @@
+"""``.npz``: scores under the name of their kind, with labels and names.
+
+A ``.npz`` is a zip of ``.npy`` images.  We store them uncompressed and aligned, so that they can be mapped; those of
+others are mapped where they happen to lie so, and otherwise read.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from veridical._atomic import atomic_file
+from veridical.errors import CorruptFileError, DtypeError
+from veridical.predictions.container import Predictions
+from veridical.predictions.files.contents import (
+    Contents,
+    check_claim,
+    check_is_file,
+    choose_scores,
+    kind_of_name,
+    reading,
+    wrong_content,
+)
+from veridical.predictions.files.npy import map_array, read_header, write_scores
+from veridical.predictions.validation import Array, Kind
+
+_WHAT = "a .npz archive"
+_SUFFIX = ".npy"
+_ALIGNMENT = 64
+#: Id of the zip extra field that holds padding, as Android's zipalign writes it.
+_PADDING_FIELD = 0xD935
+_READ_AT_ONCE = 1 << 20
+#: The same moment for every entry, so that equal predictions are equal files.
+_NO_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+class NpzArrays:
+    """The arrays of a ``.npz`` by name, each mapped or read when it is asked for; use as a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> NpzArrays:
+        check_is_file(self.path, _WHAT)
+        with reading(self.path, _WHAT):
+            if not zipfile.is_zipfile(self.path):
+                raise wrong_content(self.path, "a whole .npz archive")
+            self._archive = zipfile.ZipFile(self.path)
+            self._members = {info.filename.removesuffix(_SUFFIX): info for info in self._archive.infolist()}
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._archive.close()
+
+    @property
+    def names(self) -> list[str]:
+        """What the arrays are called."""
+        return list(self._members)
+
+    def __getitem__(self, name: str) -> Array:
+        info = self._members[name]
+        where = f"{self.path} (array {name})"
+        with reading(self.path, _WHAT):
+            if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise CorruptFileError(f"{where} is encrypted or packed in an unusual way; write it with numpy.savez.")
+            check_claim(self.path, info.file_size, info.compress_size)
+            with self._archive.open(info) as stream:
+                header = read_header(stream, info.file_size, where)
+                offset = self._offset(info)
+                if info.compress_type == zipfile.ZIP_STORED and (offset + header.start) % header.dtype.alignment == 0:
+                    return map_array(self.path, offset, header)
+                numbers = _read_whole(stream, header.n_bytes, where)
+                return numbers.view(header.dtype).reshape(header.shape, order=header.order)
+
+    def _offset(self, info: zipfile.ZipInfo) -> int:
+        """Where a member's content begins; the zip's directory does not say how long its local header is."""
+        with self.path.open("rb") as file:
+            file.seek(info.header_offset)
+            name_length, extra_length = struct.unpack("<26xHH", file.read(30))
+        return int(info.header_offset + 30 + name_length + extra_length)
+
+    def names_in(self, name: str) -> list[str] | None:
+        """An array of names as a list of strings, if it is there."""
+        if name not in self._members:
+            return None
+        array = self[name]
+        if array.dtype.kind not in "SUiu" or array.ndim != 1:
+            raise DtypeError(f"{self.path}: {name} is of dtype {array.dtype}; save a list of strings.")
+        with reading(self.path, _WHAT):
+            return [entry.decode() if isinstance(entry, bytes) else str(entry) for entry in array.tolist()]
+
+
+def _read_whole(stream: IO[bytes], n_bytes: int, where: str) -> Array:
+    """All bytes of a packed member; its checksum is compared at the end."""
+    numbers = np.empty(n_bytes, np.uint8)
+    filled = 0
+    while filled < n_bytes:
+        part = stream.read(min(n_bytes - filled, _READ_AT_ONCE))
+        if not part:
+            raise CorruptFileError(f"{where} ends early; it is truncated: write it again.")
+        numbers[filled : filled + len(part)] = np.frombuffer(part, np.uint8)
+        filled += len(part)
+    stream.read(1)
+    return numbers
+
+
+def read_npz(path: Path, kind: Kind | None) -> Contents:
+    """Scores, labels and names of a ``.npz``."""
+    with NpzArrays(path) as arrays:
+        chosen = choose_scores(arrays.names, kind, path)
+        return Contents(
+            arrays[chosen],
+            labels=arrays["labels"] if "labels" in arrays.names else None,
+            kind=kind_of_name(chosen),
+            source_names=arrays.names_in("source_names"),
+            class_names=arrays.names_in("class_names"),
+        )
+
+
+def write_npz(predictions: Predictions, path: Path) -> None:
+    """Write scores, labels and names, source by source."""
+    others: dict[str, Any] = {
+        "labels": predictions.labels,
+        "source_names": predictions.source_names,
+        "class_names": predictions.class_names,
+    }
+    n_bytes = predictions.n_sources * predictions.n_samples * predictions.n_classes * predictions.dtype.itemsize
+    with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        with open_aligned_entry(archive, predictions.kind, n_bytes) as target:
+            write_scores(predictions, target)
+        for name, content in others.items():
+            if content is not None:
+                array = np.ascontiguousarray(content)
+                with open_aligned_entry(archive, name, array.nbytes) as target:
+                    npy_format.write_array(target, array, allow_pickle=False)
+
+
+def open_aligned_entry(archive: zipfile.ZipFile, name: str, n_bytes: int) -> IO[bytes]:
+    """An entry of a ``.npz`` to write an image of about ``n_bytes`` to, placed so that it can be mapped later."""
+    entry = zipfile.ZipInfo(f"{name}{_SUFFIX}", date_time=_NO_DATE)
+    zip64 = n_bytes > zipfile.ZIP64_LIMIT // 2
+    start = archive.fp.tell() if archive.fp is not None else 0
+    room = -(start + 30 + len(entry.filename) + (20 if zip64 else 0) + 4) % _ALIGNMENT
+    entry.extra = struct.pack("<HH", _PADDING_FIELD, room) + b"\0" * room
+    return archive.open(entry, "w", force_zip64=zip64)

@@ -1,0 +1,137 @@
+"""``veridical train`` and ``veridical predict`` as a user types them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from digit_sets import digit_images
+from zoo_networks import PreResNet, settled
+
+from veridical.cli import main
+from veridical.training import load_ensemble
+
+
+def veridical(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def refused(result: Result) -> str:
+    """The one sentence of a refusal."""
+    assert result.exit_code == 2, result.output
+    return result.output.strip().splitlines()[-1]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    images, labels = digit_images()
+    path = tmp_path / "digits.npz"
+    np.savez(
+        path,
+        train_images=images[:300],
+        train_labels=labels[:300],
+        test_images=images[300:400],
+        test_labels=labels[300:400],
+        class_names=np.array(list("0123456789")),
+    )
+    return path
+
+
+QUICK = ("--arch", "resnet8", "--recipe", "one-cycle", "--epochs", "2", "--batch-size", "32", "--lr", "0.1")
+
+
+def test_from_images_to_predictions(tmp_path: Path, data: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "p.npz"
+    given = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 2, "--out", run, "--quiet")
+    result = veridical(*given, "--limit", 128)
+    assert result.exit_code == 0, result.output
+    assert "2 members in" in result.output
+    assert load_ensemble(run).settings["train_images"] == 128
+    result = veridical("predict", run, "--data", data, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "2 members, 100 samples, 10 classes" in result.output
+    with np.load(out, allow_pickle=False) as stored:
+        assert sorted(stored) == ["class_names", "labels", "logits", "source_names"]
+        assert stored["logits"].shape == (2, 100, 10)
+        assert stored["source_names"].tolist() == ["member-000", "member-001"]
+        np.testing.assert_allclose(stored["logits"], load_ensemble(run).predictions().values, rtol=1e-4, atol=1e-4)
+    assert refused(veridical(*given)).startswith("Error: ")  # without the limit it is another run
+    result = veridical("predict", run, "--data", data, "--split", "train", "--limit", 7, "--out", out)
+    assert "2 members, 7 samples" in result.output
+
+
+def test_a_line_per_epoch_where_there_is_no_terminal(tmp_path: Path, data: Path) -> None:
+    words = ("train", "--dataset", "npz", "--data", data, *QUICK, "--method", "snapshot", "--limit", 64)
+    result = veridical(*words, "--out", tmp_path / "run")
+    assert "run 1, epoch 2/2: loss " in result.stderr
+    assert "member-001 written, test accuracy" in result.stderr
+    assert "2 members in" in result.stdout
+
+
+def test_other_peoples_checkpoints(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (6, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "d.npz", test_images=images, test_labels=np.arange(6), class_names=np.array(list("abcdefghij")))
+    networks, folder = [], tmp_path / "zoo"
+    folder.mkdir()
+    for i in (2, 10):
+        torch.manual_seed(i)
+        networks.append(settled(PreResNet(110, 10), seed=i))
+        torch.save({"state_dict": networks[-1].state_dict()}, folder / f"CIFAR10-PreResNet110-{i}.pt")
+    out = tmp_path / "p.npz"
+    words = ("predict", folder, "--dataset", "npz", "--data", tmp_path / "d.npz", "--arch", "preresnet110")
+    result = veridical(*words, "--layout", "pytorch-ensembles", "--out", out)
+    assert result.exit_code == 0, result.output
+    mean, std = torch.tensor([0.4914, 0.4822, 0.4465]), torch.tensor([0.2023, 0.1994, 0.2010])
+    inputs = ((torch.from_numpy(images) / 255 - mean) / std).permute(0, 3, 1, 2)
+    with torch.inference_mode():
+        expected = torch.stack([network(inputs) for network in networks]).numpy()
+    with np.load(out, allow_pickle=False) as stored:
+        assert stored["source_names"].tolist() == ["CIFAR10-PreResNet110-2.pt", "CIFAR10-PreResNet110-10.pt"]
+        np.testing.assert_allclose(stored["logits"], expected, rtol=1e-3, atol=1e-3)
+    said = refused(veridical(*words, "--out", out))
+    assert "has no tensor stem.weight" in said
+    words = ("predict", folder, "--dataset", "npz", "--data", tmp_path / "d.npz", "--out", tmp_path / "q.npz")
+    assert "is no run of ours (no run.json); say --arch" in refused(veridical(*words))
+    assert "give --dataset, one of: cifar10" in refused(veridical("predict", folder, "--data", ".", "--out", out))
+    assert not (tmp_path / "q.npz").exists()
+
+
+def test_refusals_are_one_sentence_and_code_two(tmp_path: Path, data: Path) -> None:
+    run = tmp_path / "run"
+    train = ("train", "--dataset", "cifar10", "--data", tmp_path / "nowhere", "--out", run)
+    assert "nowhere does not exist; unpack cifar-10-python.tar.gz" in refused(veridical(*train))
+    train = ("train", "--dataset", "npz", "--data", data, "--out", run)
+    assert "resnet50 needs at least 64 x 64" in refused(veridical(*train, "--arch", "resnet50"))
+    assert "epochs is 0" in refused(veridical(*train, "--arch", "resnet8", "--epochs", 0))
+    assert not run.exists()
+    assert veridical(*train, *QUICK, "--members", 1, "--limit", 64, "--quiet").exit_code == 0
+    assert "does not end with .npz" in refused(veridical("predict", run, "--data", data, "--out", "p.csv"))
+    with np.load(data) as stored:
+        arrays = dict(stored)
+    other = tmp_path / "other.npz"
+    np.savez(other, **(arrays | {"test_images": np.zeros((100, 20, 20, 3), np.uint8)}))
+    predict = ("predict", run, "--data", other, "--out", tmp_path / "p.npz")
+    assert "have shape (20, 20, 3), and the run was trained on [16, 16, 1]" in refused(veridical(*predict))
+    np.savez(other, **(arrays | {"class_names": np.array(list("0123456789abc"))}))
+    assert "has 13 classes, and the run was trained on 10" in refused(veridical(*predict))
+    assert not (tmp_path / "p.npz").exists()
+
+
+def test_help_lists_the_choices_without_pytorch() -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "import sys\n"
+        "from click.testing import CliRunner\n"
+        "from veridical.cli import main\n"
+        "for command in ('train', 'predict'):\n"
+        "    result = CliRunner().invoke(main, [command, '--help'])\n"
+        "    assert result.exit_code == 0 and 'wideresnet28x10' in result.output, result.output\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,272 @@
+"""Whole ensembles: that training learns, that members differ, and that a killed run goes on to the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import softmax
+from digit_sets import digit_images, digit_sets, few_digits
+
+from veridical.errors import CorruptFileError, DatasetError, ParameterError, ShapeError, UnknownNameError
+from veridical.training import collect_predictions, load_ensemble, train_ensemble
+from veridical.training.batches import ImageBatches
+from veridical.training.data.images import ImageSet
+from veridical.training.recipes import RECIPES, Recipe
+
+QUICK = Recipe(schedule="one-cycle", epochs=2, batch_size=32, learning_rate=0.1)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix != ".json"}
+
+
+def test_a_deep_ensemble_learns_differs_and_beats_its_members(tmp_path: Path) -> None:
+    recipe = replace(RECIPES["one-cycle"], epochs=4, batch_size=64, learning_rate=0.1)
+    train, test = digit_sets()
+    trained = train_ensemble(train, test, out=tmp_path / "run", arch="resnet8", members=4, recipe=recipe)
+    predictions = trained.predictions()
+    probs = softmax(predictions.values.astype(np.float64))
+    accuracies = (probs.argmax(axis=2) == test.labels).mean(axis=1)
+    together = (probs.mean(axis=0).argmax(axis=1) == test.labels).mean()
+    assert accuracies.min() > 0.6  # chance is 0.1
+    assert trained.accuracies() == pytest.approx(accuracies.tolist())
+    for one in range(4):
+        for other in range(one):
+            assert (probs[one].argmax(axis=1) != probs[other].argmax(axis=1)).any()
+    assert together > accuracies.mean()
+
+    # The files say the same as the networks that they hold.
+    again = collect_predictions(trained.models(), ImageBatches(test, normalisation=trained.normalisation))
+    np.testing.assert_allclose(again.values, predictions.values, rtol=1e-4, atol=1e-4)
+
+
+def test_cyclic_snapshots(tmp_path: Path) -> None:
+    recipe = Recipe(schedule="cyclic", epochs=4, batch_size=32)
+    trained = train_ensemble(
+        *few_digits(), out=tmp_path / "run", arch="resnet8", method="snapshot", members=2, recipe=recipe
+    )
+    assert trained.settings["recipe"]["cycles"] == 2
+    assert [trained.directory.record(m)["epoch"] for m in trained.members] == [2, 4]
+    first, second = trained.predictions()
+    assert (first != second).any()
+
+
+def test_metadata(tmp_path: Path) -> None:
+    train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=2, recipe=QUICK, random_state=3, dataset="npz")
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert run["recipe"]["schedule"] == "one-cycle"
+    assert len(set(run["seeds"])) == 2
+    assert run["random_state"] == 3
+    assert run["versions"]["torch"] == torch.__version__
+    assert (run["arch"], run["n_classes"], run["image_shape"], run["dataset"]) == ("resnet8", 10, [16, 16, 1], "npz")
+    member = json.loads((tmp_path / "member-001.json").read_text())
+    assert member["seed"] == run["seeds"][1]
+    assert [sorted(epoch) for epoch in member["history"]] == [["accuracy", "loss", "seconds"]] * 2
+    assert 0 <= member["test_accuracy"] <= 1
+    assert not list(tmp_path.glob("*.state.safetensors"))
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path) -> None:
+    runs = {}
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        torch.manual_seed(hash(name) % 1000)  # global state does not matter
+        train_ensemble(*few_digits(), out=tmp_path / name, arch="resnet8", members=1, recipe=QUICK, random_state=seed)
+        runs[name] = contents(tmp_path / name)
+    assert runs["a"] == runs["b"]
+    assert runs["a"]["member-000.npy"] != runs["c"]["member-000.npy"]
+
+
+def test_training_leaves_the_global_generator_alone(tmp_path: Path) -> None:
+    before = torch.get_rng_state()
+    train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_more_members_leave_the_first_ones(tmp_path: Path) -> None:
+    options = {"arch": "resnet8", "recipe": QUICK}
+    train_ensemble(*few_digits(), out=tmp_path / "run", members=1, **options)
+    written = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("member-000.*")}
+    assert len(written) == 3
+    trained = train_ensemble(*few_digits(), out=tmp_path / "run", members=3, **options)
+    assert trained.members == [0, 1, 2]
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+    train_ensemble(*few_digits(), out=tmp_path / "at-once", members=3, **options)
+    assert contents(tmp_path / "run") == contents(tmp_path / "at-once")
+
+
+def train_to_be_killed(out: str | Path, method: str, schedule: str) -> None:
+    """A run that the tests break off, or not."""
+    images, labels = digit_images()
+    train, test = ImageSet.of(images[:256], labels[:256]), ImageSet.of(images[256:400], labels[256:400])
+    recipe = Recipe(schedule=schedule, epochs=4, batch_size=32, learning_rate=0.1, nesterov=True)
+    members = 2 if method == "deep" or schedule == "cyclic" else None
+    train_ensemble(train, test, out=out, arch="resnet8", method=method, members=members, recipe=recipe)
+
+
+TRAIN = """
+    import os, resource, signal, sys
+    import torch
+    from test_training_ensemble import train_to_be_killed
+    from veridical.training import batches
+
+    torch.set_num_threads(1)
+    out, method, schedule, kill_epoch = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+    started = 0
+    whole = batches.ImageBatches.training
+
+    def broken(self, seed, epoch, *, augment):
+        global started
+        started += 1
+        for step, batch in enumerate(whole(self, seed, epoch, augment=augment)):
+            if started == kill_epoch and step == 3:
+                os.kill(os.getpid(), signal.SIGKILL)  # in the middle of an epoch
+            yield batch
+
+    batches.ImageBatches.training = broken
+    train_to_be_killed(out, method, schedule)
+"""
+
+
+def run_python(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    here = Path(__file__).resolve().parent
+    words = [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (here, here.parent)))}
+    return subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("method", "schedule", "kills"),
+    [("deep", "one-cycle", (3, 4)), ("snapshot", "step", (1, 3)), ("snapshot", "cyclic", (4,))],
+)
+def test_a_killed_run_goes_on_to_the_same_result(
+    tmp_path: Path, method: str, schedule: str, kills: tuple[int, ...]
+) -> None:
+    train_to_be_killed(tmp_path / "unbroken", method, schedule)
+    for kill in kills:
+        done = run_python(TRAIN, tmp_path / "killed", method, schedule, kill)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    assert contents(tmp_path / "killed") != contents(tmp_path / "unbroken")
+    train_to_be_killed(tmp_path / "killed", method, schedule)
+    killed, unbroken = contents(tmp_path / "killed"), contents(tmp_path / "unbroken")
+    assert killed.keys() == unbroken.keys()
+    assert [name for name in killed if killed[name] != unbroken[name]] == []
+    history = [json.loads((tmp_path / n / "member-001.json").read_text())["history"] for n in ("killed", "unbroken")]
+    assert [epoch["loss"] for epoch in history[0]] == [epoch["loss"] for epoch in history[1]]
+
+
+def test_no_room_for_a_checkpoint(tmp_path: Path) -> None:
+    program = TRAIN.replace(
+        "    started = 0\n",
+        "    started = 0\n    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n",
+    )
+    done = run_python(program, tmp_path / "run", "deep", "one-cycle", 0)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("veridical.errors.StorageError: there is no room to write")
+    assert "trajectory-000.state.safetensors (File too large)" in last
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["run.json", "test-labels.npy"]
+    train_to_be_killed(tmp_path / "run", "deep", "one-cycle")
+    assert load_ensemble(tmp_path / "run").members == [0, 1]
+
+
+def test_other_settings_are_refused(tmp_path: Path) -> None:
+    train, test = few_digits()
+    options = {"out": tmp_path, "arch": "resnet8", "members": 1}
+    train_ensemble(train, test, recipe=QUICK, **options)
+    before = contents(tmp_path)
+    said = r"holds a run with epochs 2, and 3 is asked for; give another directory, or the same settings"
+    with pytest.raises(ParameterError, match=said):
+        train_ensemble(train, test, recipe=replace(QUICK, epochs=3), **options)
+    with pytest.raises(ParameterError, match="holds a run with random_state 0, and 1 is asked for"):
+        train_ensemble(train, test, recipe=QUICK, random_state=1, **options)
+    with pytest.raises(ParameterError, match="holds a run with train_images 128, and 127"):
+        train_ensemble(train.first(127), test, recipe=QUICK, **options)
+    labels = train.labels.copy()
+    labels[0] = (labels[0] + 1) % 10
+    with pytest.raises(ParameterError, match="holds a run with train_fingerprint"):
+        train_ensemble(replace(train, labels=labels), test, recipe=QUICK, **options)
+    assert contents(tmp_path) == before
+
+
+def test_images_that_do_not_fit(tmp_path: Path) -> None:
+    train, test = few_digits()
+    small = ImageSet.of(np.zeros((4, 8, 8, 3), np.uint8), [0, 1, 0, 1])
+    out = tmp_path / "run"
+    with pytest.raises(ShapeError, match="the images are 8 x 8; resnet8 needs at least 16 x 16"):
+        train_ensemble(small, out=out, arch="resnet8")
+    with pytest.raises(ShapeError, match=r"test images have shape \(8, 8, 3\) and training images \(16, 16, 1\)"):
+        train_ensemble(train, small, out=out, arch="resnet8")
+    with pytest.raises(ShapeError, match="there are 12 classes in the test set and 10 in the training set"):
+        train_ensemble(train, replace(test, n_classes=12), out=out, arch="resnet8")
+    with pytest.raises(DatasetError, match="there is 1 training image"):
+        train_ensemble(train.first(1), out=out, arch="resnet8")
+    with pytest.raises(UnknownNameError, match="recipe 'fast' is unknown; choose one of: paper"):
+        train_ensemble(train, test, out=out, arch="resnet8", recipe="fast")
+    with pytest.raises(ParameterError, match="device 'tpu' is unknown; choose one of: auto, cpu"):
+        train_ensemble(train, test, out=out, arch="resnet8", device="tpu")
+    assert not out.exists()
+
+
+def test_divergence_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"training diverged in epoch \d .*; try a smaller .* than 1e\+12"):
+        train_ensemble(
+            *few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=replace(QUICK, learning_rate=1e12, epochs=6)
+        )
+    assert not list(tmp_path.glob("member-*"))
+
+
+def test_runs_without_test_images(tmp_path: Path) -> None:
+    trained = train_ensemble(few_digits()[0], out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
+    assert trained.accuracies() == [None]
+    with pytest.raises(DatasetError, match="holds no predictions of its members; it was trained without test images"):
+        trained.predictions()
+
+
+def test_directories_that_hold_no_ensemble(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"holds no run\.json"):
+        load_ensemble(tmp_path)
+    train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
+    (tmp_path / "member-000.npy").write_bytes(b"damaged")
+    with pytest.raises(CorruptFileError, match=r"member-000\.npy cannot be read"):
+        load_ensemble(tmp_path).predictions()
+    (tmp_path / "member-000.json").unlink()
+    with pytest.raises(DatasetError, match="holds no finished member yet; run the training command again"):
+        load_ensemble(tmp_path)
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(CorruptFileError, match=r"run\.json is no JSON"):
+        load_ensemble(tmp_path)
+
+
+def test_folders_of_pictures_train_too(tmp_path: Path) -> None:
+    """Images decoded as needed: two runs over them agree to the byte, whatever the threads that decode."""
+    from PIL import Image
+
+    from veridical.training import load_dataset
+    from veridical.training.data.folder import FolderImages
+
+    rng = np.random.default_rng(0)
+    for split in ("train", "val"):
+        for name, brightness in (("dark", 30), ("light", 200)):
+            (tmp_path / split / name).mkdir(parents=True)
+            for i in range(8):
+                pixels = (rng.integers(0, 50, (40, 50, 3)) + brightness).astype(np.uint8)
+                Image.fromarray(pixels).save(tmp_path / split / name / f"{i}.png")
+    train, test = (
+        replace(pictures, images=FolderImages(pictures.images.paths, 16))  # type: ignore[union-attr]
+        for pictures in (load_dataset("imagenet", tmp_path, split) for split in ("train", "test"))
+    )
+    recipe = Recipe(schedule="one-cycle", epochs=6, batch_size=8, learning_rate=0.05)
+    for name in ("a", "b"):
+        trained = train_ensemble(train, test, out=tmp_path / name, arch="resnet8", members=1, recipe=recipe)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert trained.accuracies()[0] == 1.0
