@@ -24,7 +24,20 @@ MAY_IMPORT = {
     "truth": {"_kernels", "_parallel", "errors", "predictions"},
     # Training meets the rest only through predictions.
     "training": {"_version", "errors", "_extras", "_atomic", "_parallel", "predictions"},
-    "cli": {"_version", "errors", "_extras", "predictions", "truth", "data", "training"},
+    "metrics": {"_kernels", "_parallel", "errors", "predictions", "truth"},
+    "calibrate": {"_kernels", "_parallel", "_version", "_atomic", "errors", "predictions", "truth", "metrics"},
+    "paper": {
+        "_atomic",
+        "_parallel",
+        "_version",
+        "errors",
+        "predictions",
+        "truth",
+        "metrics",
+        "calibrate",
+        "data",
+    },
+    "cli": {"_version", "errors", "_extras", "_atomic", "predictions", "truth", "data", "training", "paper"},
     "data": {"predictions"},
 }
 

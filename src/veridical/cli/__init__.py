@@ -17,6 +17,7 @@ from veridical.errors import VeridicalError
 COMMANDS = {
     "demo": "Run truth discovery on the ensemble that ships with the package.",
     "train": "Train a deep or snapshot ensemble (needs the torch extra).",
+    "reproduce": "The paper's tables and figures from any ensemble's predictions.",
     "predict": "Write an ensemble's predictions from its checkpoints (needs the torch extra).",
 }
 

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from veridical.paper.complete import reproduce_all
+    from veridical.paper.complete import Settings, reproduce_all
     from veridical.paper.extended import Extended
     from veridical.paper.figure_data import (
         BinsBeforeAfter,
@@ -37,6 +37,7 @@ _HOME = {
     "Published": "published",
     "PublishedGroup": "published",
     "Row": "tables",
+    "Settings": "complete",
     "Table": "tables",
     "Value": "tables",
     "bins_before_after": "figure_data",
@@ -67,6 +68,7 @@ __all__ = [
     "Published",
     "PublishedGroup",
     "Row",
+    "Settings",
     "Table",
     "Value",
     "bins_before_after",

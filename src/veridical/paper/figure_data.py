@@ -48,7 +48,8 @@ class BinsBeforeAfter:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return _without_nan(asdict(self))
+        stored: dict[str, Any] = _without_nan(asdict(self))
+        return stored
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> BinsBeforeAfter:
@@ -93,18 +94,27 @@ class DisagreementByScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return _without_nan(asdict(self))
+        stored: dict[str, Any] = _without_nan(asdict(self))
+        return stored
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> DisagreementByScore:
         """What :meth:`to_dict` wrote."""
-        nested = {
-            key: tuple(tuple(float("nan") if value is None else value for value in row) for row in stored[key])
-            for key in ("counts", "right", "wrong")
-        }
-        flat = {key: tuple(stored[key]) for key in ("score_edges", "hv_edges", "centres")}
-        spearman = float("nan") if stored["spearman"] is None else stored["spearman"]
-        return cls(EnsembleName(**stored["name"]), stored["sources"], **flat, **nested, spearman=spearman)
+        return cls(
+            EnsembleName(**stored["name"]),
+            stored["sources"],
+            tuple(stored["score_edges"]),
+            tuple(stored["hv_edges"]),
+            _stored_rows(stored["counts"]),
+            tuple(stored["centres"]),
+            _stored_rows(stored["right"]),
+            _stored_rows(stored["wrong"]),
+            float("nan") if stored["spearman"] is None else stored["spearman"],
+        )
+
+
+def _stored_rows(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(float("nan") if value is None else value for value in row) for row in rows)
 
 
 def _without_nan(value: Any) -> Any:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Blue, orange, green, and two more for fixed numbers of updates; told apart by colour-blind readers too.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
 _MARKERS = ("o", "s", "^", "v", "D")
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -37,6 +37,10 @@ _METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
 }
+
+
+#: What figures can be written as.
+FIGURE_FORMATS = tuple(_METADATA)
 
 
 def draw_figure2(table: Table) -> Figure:
@@ -95,7 +99,7 @@ def _draw_metric(axes: Axes, rows: Sequence[Row], metric: str) -> None:
     arrow = "↓" if METRICS[metric].lower_is_better else "↑"
     axes.set_ylabel(f"{column_title(metric)}{unit} {arrow}")
     axes.set_xlabel("sources")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(axis="x", integer=True)
     axes.grid(alpha=0.25, linewidth=0.6)
 
 

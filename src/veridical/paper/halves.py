@@ -77,9 +77,14 @@ class Halves:
         truth = None
         if with_truth:
             whole = self.pooled.truth
-            fields = (whole.probs, whole.hv, whole.prediction, whole.n_iter, whole.converged)
-            probs, hv, prediction, n_iter, converged = (array[index] for array in fields)
-            truth = Truth(probs, whole.reliability[:, index], hv, prediction, n_iter, converged)
+            truth = Truth(
+                whole.probs[index],
+                whole.reliability[:, index],
+                whole.hv[index],
+                whole.prediction[index],
+                whole.n_iter[index],
+                whole.converged[index],
+            )
         pooled = self.pooled
         return _Part(pooled.probs[index], pooled.prediction[index], self.predictions, self._options, truth)
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from veridical.data import load_demo
 from veridical.errors import LabelError, ParameterError
-from veridical.paper.label_files import read_labels
+from veridical.paper.cifar_labels import read_binary_batch
 from veridical.paper.names import EnsembleName, recognise
 from veridical.predictions import Predictions
+from veridical.predictions.files import load
 from veridical.predictions.validation import Kind, check_integer
 
 _SHIPPED = EnsembleName("CIFAR10", "ResNet8", "deep")
@@ -43,7 +42,7 @@ def open_ensembles(
     *,
     labels: Sequence[str | Path] = (),
     kind: Kind | None = None,
-    sources_axis: int = 0,
+    sources_axis: int | None = None,
 ) -> list[Ensemble]:
     """The ensembles in some files; the shipped one where no file is given.
 
@@ -53,12 +52,13 @@ def open_ensembles(
         Anything :func:`veridical.load` reads.  Names like the authors' say which ensemble it is (see
         :func:`veridical.paper.recognise`), and that the numbers are logits.
     labels : sequence of paths
-        Label files: one for all, or one per prediction file; none where the files hold their labels.  Beside what
-        :func:`veridical.load` reads, plain pickles of labels and CIFAR's own test batches, read without running them.
+        Label files: one for all, or one per prediction file; none where the files hold their labels.  Anything
+        :func:`veridical.load` reads, plain pickles and CIFAR's ``test_batch`` and ``test`` among them (nothing in them
+        is run), and CIFAR's binary batches.
     kind : {"probs", "logits", "log_probs"}, optional
         What the numbers are, where the file does not say.
-    sources_axis : {0, 1}
-        1 for arrays of shape (N, S, L).
+    sources_axis : {0, 1, 2}, optional
+        Where the sources are, for arrays that do not have them first.
 
     Returns
     -------
@@ -78,27 +78,23 @@ def open_ensembles(
         raise ParameterError(
             f"there are {len(labels)} label files for {len(paths)} prediction files; give one for all, or one for each."
         )
-    label_files = list(labels) * len(paths) if len(labels) == 1 else list(labels) or [None] * len(paths)
-    opened = [_open(Path(path), label, kind, sources_axis) for path, label in zip(paths, label_files, strict=True)]
+    label_files: list[str | Path | None] = [*labels] * len(paths) if len(labels) == 1 else [*labels]
+    label_files = label_files or [None] * len(paths)
+    opened = [_open(path, label, kind, sources_axis) for path, label in zip(paths, label_files, strict=True)]
     return _told_apart(opened, paths)
 
 
-def _open(path: Path, labels: str | Path | None, kind: Kind | None, sources_axis: int) -> Ensemble:
+def _open(path: str | Path, labels: str | Path | None, kind: Kind | None, sources_axis: int | None) -> Ensemble:
     name = recognise(path)
-    known: Any = None if labels is None else read_labels(labels)
-    if kind is None and name.recognised and path.suffix == ".npy":
+    known: Any = labels
+    if labels is not None and Path(labels).suffix == ".bin":
+        known = read_binary_batch(Path(labels))
+    if kind is None and name.recognised and Path(path).suffix == ".npy":
         kind = "logits"  # the authors' files hold nothing else
-    predictions = _load(path, known, kind, sources_axis)
+    predictions = load(path, known, kind=kind, sources_axis=sources_axis)
     if predictions.labels is None:
-        raise LabelError(
-            f"{path} holds no labels, and the paper's tables need them; give a file of labels with --labels."
-        )
+        raise LabelError(f"{path} holds no labels, and the tables need them; give a file of labels with --labels.")
     return Ensemble(name, predictions)
-
-
-def _load(path: Path, labels: Any, kind: Kind | None, sources_axis: int) -> Predictions:
-    values = np.load(path, allow_pickle=False)
-    return Predictions(values["logits"], labels=values["labels"] if labels is None else labels, kind="logits")
 
 
 def _told_apart(ensembles: list[Ensemble], paths: Sequence[str | Path]) -> list[Ensemble]:

@@ -37,6 +37,11 @@ class Method:
         return made
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Equal for methods that do the same, whatever they are called."""
+        return self.calibrator, repr(sorted(self.parameters.items()))
+
+    @property
     def needs_truth(self) -> bool:
         """Whether truth discovery has to run."""
         return calibrators()[self.calibrator].needs_sources

@@ -34,10 +34,6 @@ def posthoc_sources(ensemble: Ensemble, sources: Sequence[int] | None) -> list[i
     return [n for n in known if n <= there] or [there]
 
 
-def _title(table: str, n_splits: int) -> str:
-    return f"{_TABLES[table][1]}: mean and standard deviation over {n_splits} random halves"
-
-
 def posthoc_rows(
     ensemble: Ensemble, n_sources: int, methods: Sequence[Method], results: list[list[Scores]], metrics: Sequence[str]
 ) -> list[Row]:
@@ -53,8 +49,8 @@ def posthoc_rows(
     return rows
 
 
-def _posthoc_table(
-    table: str,
+def posthoc_tables(
+    tables: Sequence[str],
     ensembles: Sequence[Ensemble],
     *,
     sources: Sequence[int] | None = None,
@@ -64,33 +60,43 @@ def _posthoc_table(
     extended: Extended | None = None,
     n_threads: int | None = None,
     progress: Progress | None = None,
-) -> Table:
-    """One of the tables; the parameters are those of :func:`table2`."""
-    metrics, _, published = _TABLES[table]
-    if extended is not None and table == "table2":
-        metrics = COLUMNS
-    methods = table_methods(table, literal=literal, extended=extended is not None)
-    rows: list[Row] = []
-    pairs: list[PairedDifference] = []
+) -> list[Table]:
+    """Several of Tables 2 to 4 from the same fits; the parameters are those of :func:`table2`."""
+    wanted = {table: table_methods(table, literal=literal, extended=extended is not None) for table in tables}
+    fitted = {method.key: method for methods in wanted.values() for method in methods}
+    rows: dict[str, list[Row]] = {table: [] for table in tables}
+    pairs: dict[str, list[PairedDifference]] = {table: [] for table in tables}
     for ensemble in ensembles:
         for n in posthoc_sources(ensemble, sources):
             if progress is not None:
-                progress(f"{ensemble.name}, {n} sources: {', '.join(method.label for method in methods)}")
-            results = Halves(ensemble.first(n), n_splits, seed).run(methods, n_threads)
-            found = posthoc_rows(ensemble, n, methods, results, metrics)
-            if extended is not None:
-                found, compared = judge_by_halves(found, results, extended)
-                pairs += compared
-            rows += found
-    return Table(
-        table,
-        _title(table, n_splits),
-        metrics,
-        tuple(with_best_marked(with_published(rows, published, lambda method: method))),
-        {"splits": n_splits, "seed": seed, "setting": "paper" if literal else "library"},
-        () if extended is None else (HALVES_NOTE,),
-        tuple(pairs),
-    )
+                progress(f"{ensemble.name}, {n} sources: {len(fitted)} methods on {n_splits} random halves")
+            splits = Halves(ensemble.first(n), n_splits, seed).run(list(fitted.values()), n_threads)
+            by_key = [dict(zip(fitted, scores, strict=True)) for scores in splits]
+            for table, methods in wanted.items():
+                results = [[scores[method.key] for method in methods] for scores in by_key]
+                found = posthoc_rows(ensemble, n, methods, results, _columns(table, extended))
+                if extended is not None:
+                    found, compared = judge_by_halves(found, results, extended)
+                    pairs[table] += compared
+                rows[table] += found
+    settings = {"splits": n_splits, "seed": seed, "setting": "paper" if literal else "library"}
+    notes = () if extended is None else (HALVES_NOTE,)
+    return [
+        Table(
+            table,
+            f"{_TABLES[table][1]}: mean and standard deviation over {n_splits} random halves",
+            _columns(table, extended),
+            tuple(with_best_marked(with_published(rows[table], _TABLES[table][2], lambda method: method))),
+            settings,
+            notes,
+            tuple(pairs[table]),
+        )
+        for table in tables
+    ]
+
+
+def _columns(table: str, extended: Extended | None) -> tuple[str, ...]:
+    return COLUMNS if extended is not None and table == "table2" else _TABLES[table][0]
 
 
 def table2(ensembles: Sequence[Ensemble], **options: Any) -> Table:
@@ -133,7 +139,7 @@ def table2(ensembles: Sequence[Ensemble], **options: Any) -> Table:
     >>> table.row("pTDE").values["ece"].mean < table.row("DE").values["ece"].mean
     True
     """
-    return _posthoc_table("table2", ensembles, **options)
+    return posthoc_tables(["table2"], ensembles, **options)[0]
 
 
 def table3(ensembles: Sequence[Ensemble], **options: Any) -> Table:
@@ -148,7 +154,7 @@ def table3(ensembles: Sequence[Ensemble], **options: Any) -> Table:
     >>> [row.method for row in table.rows]
     ['opt-hist', 'opt-kde', 'ptde-hist', 'ptde-kde']
     """
-    return _posthoc_table("table3", ensembles, **options)
+    return posthoc_tables(["table3"], ensembles, **options)[0]
 
 
 def table4(ensembles: Sequence[Ensemble], **options: Any) -> Table:
@@ -163,4 +169,4 @@ def table4(ensembles: Sequence[Ensemble], **options: Any) -> Table:
     >>> table.metrics, len(table.rows)
     (('ks_error',), 9)
     """
-    return _posthoc_table("table4", ensembles, **options)
+    return posthoc_tables(["table4"], ensembles, **options)[0]

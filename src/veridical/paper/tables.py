@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -195,6 +195,15 @@ class Table:
             tuple(stored["notes"]),
             tuple(_stored_pair(entry) for entry in stored["comparisons"]),
         )
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """The same table of several ensembles as one."""
+    return replace(
+        tables[0],
+        rows=tuple(row for table in tables for row in table.rows),
+        comparisons=tuple(pair for table in tables for pair in table.comparisons),
+    )
 
 
 def _stored_value(entry: Mapping[str, Any]) -> Value:
