@@ -5,6 +5,7 @@ Slow and obvious on purpose: every kernel is compared with its twin.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -118,27 +119,46 @@ def discover_sample(sources, keep_label=True, tol=DEFAULT_TOL, max_iter=20, marg
     )
 
 
-def discover_by_numpy(probs, keep_label=True, tol=DEFAULT_TOL, max_iter=20):
-    """The loop over samples that a researcher would write, with vector operations inside: the peer for speed."""
-    truths, variances = [], []
+def project_by_sorting(z, c, margin=0.0):
+    """:func:`project` with vector operations: cumulative averages of the sorted others."""
+    start = z[c] - margin
+    others = np.sort(np.delete(z, c))[::-1]
+    levels = (start + np.concatenate([[0.0], np.cumsum(others)])) / np.arange(1, z.size + 1)
+    k = np.flatnonzero(levels >= np.append(others, -np.inf))[0]
+    if k == 0:
+        return z
+    result = np.minimum(z, levels[k])
+    result[c] = levels[k] + margin
+    return result
+
+
+def discover_by_numpy(probs, keep_label=True, tol=DEFAULT_TOL, max_iter=20, margin=1e-6):
+    """:func:`discover_sample` with vector operations inside, sample after sample: what a researcher would write.
+
+    The peer for speed; assumes that no source equals the truth.
+    """
+    truths, reliabilities, variances = [], [], []
     for n in range(probs.shape[1]):
-        sources = probs[:, n]
+        sources = probs[:, n].astype(np.float64)
+        sources /= sources.sum(axis=1, keepdims=True)
         z = sources.mean(axis=0)
         label = z.argmax()
         for _ in range(max_iter):
             distances = ((sources - z) ** 2).sum(axis=1)
-            weights = np.log(distances.sum() / distances)
-            new = weights @ sources / weights.sum()
-            if keep_label and new.argmax() != label:
-                new = np.asarray(project(new.tolist(), int(label)))
+            weights = np.log(distances.sum()) - np.log(distances)
+            new = (weights[:, None] * sources).sum(axis=0) / weights.sum()
+            if keep_label:
+                new = project_by_sorting(new, label)
             step = ((new - z) ** 2).sum()
             z = new
             if step < tol:
                 break
         distances = ((sources - z) ** 2).sum(axis=1)
-        truths.append(z)
-        variances.append((distances * np.log(distances.sum() / distances)).sum())
-    return np.asarray(truths), np.asarray(variances)
+        weights = np.log(distances.sum()) - np.log(distances)
+        truths.append(project_by_sorting(z, label, margin) if keep_label else z)
+        reliabilities.append(weights / weights.sum())
+        variances.append((distances * weights).sum())
+    return np.asarray(truths), np.asarray(reliabilities).T, np.asarray(variances)
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------
@@ -261,7 +281,7 @@ def spread_onto_grid(confidence, correct, weight, origin, per_step, n_nodes):
 def absolute_integral(values, n_steps=2000):
     """Midpoint rule for the integral of |f|, f linear between the values."""
     total = 0.0
-    for p, q in zip(values[:-1], values[1:], strict=True):
+    for p, q in itertools.pairwise(values):
         for k in range(n_steps):
             share = (k + 0.5) / n_steps
             total += abs(p + share * (q - p)) / n_steps

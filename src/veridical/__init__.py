@@ -36,6 +36,13 @@ if TYPE_CHECKING:
         load_calibrator,
     )
     from veridical.data import load_demo
+    from veridical.evaluation import (
+        apply_calibrator,
+        compare_calibrators,
+        evaluate,
+        fit_calibrator,
+        inspect,
+    )
     from veridical.predictions import Predictions
     from veridical.predictions.files import load, save
     from veridical.truth import Truth, discover
@@ -72,6 +79,9 @@ _HOME = {
         ),
         "veridical.calibrate",
     ),
+    **dict.fromkeys(
+        ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"), "veridical.evaluation"
+    ),
     "save": "veridical.predictions.files",
 }
 _MODULES = ("calibrate", "errors", "metrics", "paper", "training")
@@ -99,10 +109,15 @@ __all__ = [
     "TruthLogit",
     "VectorScaling",
     "__version__",
+    "apply_calibrator",
     "calibrate",
     "calibrators",
+    "compare_calibrators",
     "discover",
     "errors",
+    "evaluate",
+    "fit_calibrator",
+    "inspect",
     "load",
     "load_calibrator",
     "load_demo",

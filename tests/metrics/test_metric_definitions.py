@@ -95,7 +95,7 @@ def test_smooth_ece_is_the_error_at_its_own_bandwidth(rng):
 @pytest.mark.compiled
 def test_smooth_ece_of_a_large_calibrated_sample_is_small(rng):
     confidence = rng.random(400_000)
-    assert metrics.smooth_ece(rng.random(400_000) < confidence, confidence) < 4e-3
+    assert metrics.smooth_ece(rng.random(400_000) < confidence, confidence) < 6e-3
 
 
 @settings(max_examples=examples(100))
@@ -110,8 +110,9 @@ def test_selective(sample):
 
 def test_proper_scores(rng):
     probs, labels = rng.dirichlet(np.ones(3), 40), rng.integers(0, 3, 40)
-    assert metrics.nll(labels, probs) == pytest.approx(np.mean([-math.log(p[y]) for p, y in zip(probs, labels)]))
-    squares = [sum((p[l] - (l == y)) ** 2 for l in range(3)) for p, y in zip(probs, labels)]
+    losses = [-math.log(p[y]) for p, y in zip(probs, labels, strict=True)]
+    squares = [sum((p[l] - (l == y)) ** 2 for l in range(3)) for p, y in zip(probs, labels, strict=True)]
+    assert metrics.nll(labels, probs) == pytest.approx(np.mean(losses))
     assert metrics.brier(labels, probs) == pytest.approx(np.mean(squares))
     assert metrics.accuracy(labels, probs) == np.mean(probs.argmax(axis=1) == labels)
 
@@ -152,14 +153,17 @@ def test_all_right_or_all_wrong_at_one_confidence(name, confidence, right):
     assert getattr(metrics, name)([right] * 40, [confidence] * 40) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", CALIBRATION_ERRORS)
+@pytest.mark.parametrize("name", ["ece", "ks_error", "smooth_ece", "ece_kde", "debiased_ece"])
 @pytest.mark.parametrize("right", [True, False])
 def test_all_right_or_all_wrong(name, right, rng):
-    confidence = np.sort(rng.random(60))
+    """All gaps have one sign, so they add up; only smoothing near 0 and 1, and squaring, move the sum."""
+    confidence = rng.random(60)
+    gaps = np.abs(confidence - right)
     found = getattr(metrics, name)([right] * 60, confidence)
-    assert found == pytest.approx(np.abs(confidence - right).mean(), abs=0.02 if name == "debiased_ece" else 1e-6) or (
-        name == "debiased_ece" and found > np.abs(confidence - right).mean()
-    )
+    if name == "debiased_ece":
+        assert gaps.mean() < found <= np.sqrt((gaps**2).mean())
+    else:
+        assert found == pytest.approx(gaps.mean(), abs=0.02 if name == "ece_kde" else 1e-7)
 
 
 @pytest.mark.parametrize("name", CALIBRATION_ERRORS)

@@ -5,7 +5,6 @@ it lies beside the project.
 """
 
 import json
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -32,10 +31,9 @@ def load(name):
     if name != SHIPPED:
         logits, labels = load_logits(name)
         return softmax(logits), labels, load_golden(name)
-    with np.load(files("veridical") / "data" / f"{SHIPPED}.npz", allow_pickle=False) as stored:
-        logits, labels = stored["logits"].astype(np.float64), stored["labels"].astype(np.int64)
+    shipped = vd.load_demo()
     golden = json.loads(Path(__file__).with_name("golden_cifar10_resnet8_de.json").read_text())
-    return softmax(logits), labels, golden
+    return softmax(shipped.values.astype(np.float64)), shipped.labels, golden
 
 
 def assert_figures(labels, probs, golden):

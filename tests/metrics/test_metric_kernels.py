@@ -39,7 +39,8 @@ def test_bin_sums(sample, n_bins, equal_width, weighted):
     edges = np.linspace(0, 1, n_bins + 1)
     if not equal_width:
         edges = np.asarray(naive.equal_mass_edges(confidence, n_bins))
-    found = bin_sums(confidence, correct, weight if weighted else None, edges, equal_width)
+    found, fine = bin_sums(confidence, correct, weight if weighted else None, edges, equal_width)
+    assert fine
     expected = naive.bin_sums(confidence, correct, weight if weighted else np.ones(len(weight)), edges)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -49,15 +50,15 @@ def test_equal_width_bins_for_every_edge():
         edges = np.linspace(0, 1, n_bins + 1)
         confidence = np.unique(np.clip([np.nextafter(edges, -1), edges, np.nextafter(edges, 2)], 0, 1))
         correct = np.zeros(len(confidence), dtype=bool)
-        np.testing.assert_array_equal(
-            bin_sums(confidence, correct, None, edges, True), bin_sums(confidence, correct, None, edges, False)
-        )
+        guessed, _ = bin_sums(confidence, correct, None, edges, True)
+        searched, _ = bin_sums(confidence, correct, None, edges, False)
+        np.testing.assert_array_equal(guessed, searched)
 
 
 def test_more_samples_than_are_looked_up_together(rng):
     confidence, correct = rng.random(5000), rng.random(5000) < 0.5
     edges = np.linspace(0, 1, 8)
-    found = bin_sums(confidence, correct, None, edges, True)
+    found, _ = bin_sums(confidence, correct, None, edges, True)
     np.testing.assert_allclose(found, naive.bin_sums(confidence, correct, np.ones(5000), edges), rtol=1e-12)
 
 
@@ -133,8 +134,23 @@ def test_count_distribution(confidence):
     np.testing.assert_allclose(chances, naive.count_distribution(confidence), atol=1e-14)
 
 
-@pytest.mark.parametrize(("bad", "fine"), [(0.5, True), (np.nan, False), (-1e-300, False), (1 + 1e-15, False)])
+@pytest.mark.parametrize(
+    ("bad", "fine"),
+    [(0.5, True), (np.nan, False), (-1e-300, False), (1 + 1e-15, False), (np.inf, False), (-1e300, False)],
+)
 def test_all_probabilities(bad, fine):
     values = np.linspace(0, 1, 100)
     values[57] = bad
     assert all_probabilities(values) == fine
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1e300, 1e300, 1.5, -0.5])
+@pytest.mark.parametrize("equal_width", [True, False])
+def test_bad_numbers_are_seen_and_do_no_harm(bad, equal_width):
+    """Whatever the value, it is counted in some bin: no memory outside the sums is touched."""
+    values = np.linspace(0, 1, 100)
+    values[57] = bad
+    sums, fine = bin_sums(values, np.zeros(100, dtype=bool), None, np.linspace(0, 1, 4), equal_width)
+    assert not fine
+    assert sums[0].sum() == 100

@@ -79,3 +79,14 @@ def test_float16_is_read_exactly(rng):
     )
     assert from_half.probs.dtype == np.float32
     np.testing.assert_allclose(from_half.probs, from_single.probs, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [5, 80])
+def test_the_twin_with_vector_operations(rng, n_classes):
+    """The peer that benchmarks time computes the same thing."""
+    probs = random_ensemble(rng, 6, 30, n_classes, spread=3.0)
+    truth = vd.discover(probs)
+    truths, reliabilities, variances = naive.discover_by_numpy(probs)
+    np.testing.assert_allclose(truth.probs, truths, atol=1e-10)
+    np.testing.assert_allclose(truth.reliability, reliabilities, atol=1e-10)
+    np.testing.assert_allclose(truth.hv, variances, atol=1e-10)

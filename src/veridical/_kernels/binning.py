@@ -62,18 +62,30 @@ def _add_weights(confidence, correct, weight, bins, result):
 
 
 @kernel
+def all_probabilities(values):
+    """Whether all values lie from 0 to 1; NaN does not."""
+    outside = 0
+    for i in range(values.shape[0]):
+        outside += 0 if (values[i] >= 0.0) & (values[i] <= 1.0) else 1
+    return outside == 0
+
+
+@kernel
 def bin_sums(confidence, correct, weight, edges, equal_width):
     """Per bin (lo, hi]: sums of weight, weight * confidence and weight * correct, shape (3, B).
 
     ``weight`` may be None (all ones, for fewer than 2^32 samples).  Bins are looked up for a cache's worth of samples
-    at a time, so that this part is vector instructions.
+    at a time, so that this part is vector instructions; whether all confidences lie from 0 to 1, the second
+    result, is seen on the way.
     """
     n_samples, n_bins = confidence.shape[0], edges.shape[0] - 1
     bins = np.empty(_LOOKED_UP_TOGETHER, np.int32)
     sums, counts = np.zeros(4 * n_bins), np.zeros(4 * n_bins, np.int64)
     result = np.zeros((3, n_bins))
+    fine = True
     for start in range(0, n_samples, _LOOKED_UP_TOGETHER):
         stop = min(start + _LOOKED_UP_TOGETHER, n_samples)
+        fine &= all_probabilities(confidence[start:stop])
         if equal_width:
             _equal_width_bins(confidence[start:stop], n_bins, bins)
         else:
@@ -86,16 +98,7 @@ def bin_sums(confidence, correct, weight, edges, equal_width):
         result[0, entry // 4] += counts[entry] & 0xFFFFFFFF
         result[1, entry // 4] += sums[entry]
         result[2, entry // 4] += counts[entry] >> 32
-    return result
-
-
-@kernel
-def all_probabilities(values):
-    """Whether all values lie from 0 to 1; NaN does not."""
-    outside = 0
-    for i in range(values.shape[0]):
-        outside += 0 if (values[i] >= 0.0) & (values[i] <= 1.0) else 1
-    return outside == 0
+    return result, fine
 
 
 @kernel

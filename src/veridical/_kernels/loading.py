@@ -3,7 +3,7 @@
 A group of samples is read source by source, so that memory is walked in long runs, once.  In cache a sample
 lies in one of two orders, whichever lets the inner loops run over many neighbouring numbers:
 
-- by source: row s holds source s's vector, padded with zeros to a multiple of ``LANES`` classes;
+- by source: row s holds source s's vector, padded with classes of score zero;
 - by class: row l holds all sources' scores of class l, padded with absent sources.
 """
 
@@ -17,10 +17,12 @@ from veridical._kernels.elementary import exp_in_place
 from veridical._kernels.jit import kernel
 from veridical._kernels.prefetch import prefetch
 
-#: Rows in cache are padded to a multiple of this many numbers, so that vector loops have no remainder.
-LANES = 16
+#: Rows in cache are padded to a multiple of so many numbers, so that unrolled vector loops have no remainder.
+_SOURCES_IN_ROW, _CLASSES_IN_ROW = 16, 64
+#: Laid out by source, sources are padded to a multiple of this, and taken so many at a time.
+SOURCES_AT_ONCE = 4
 #: How many rows ahead memory is asked for.
-_AHEAD = 4
+_AHEAD = 2
 
 PROBS, LOGITS, LOG_PROBS = 0, 1, 2
 
@@ -37,15 +39,15 @@ Group = namedtuple("Group", "scores totals present sums below")
 
 
 @kernel
-def _padded(n):
-    return (n + LANES - 1) // LANES * LANES
+def _padded(n, multiple):
+    return (n + multiple - 1) // multiple * multiple
 
 
 @kernel
 def allocate_group(size, n_sources, n_classes, by_class, like):
     """Room for ``size`` samples in the dtype of ``like``."""
-    sources = _padded(n_sources) if by_class else n_sources
-    classes = n_classes if by_class else _padded(n_classes)
+    sources = _padded(n_sources, _SOURCES_IN_ROW if by_class else SOURCES_AT_ONCE)
+    classes = n_classes if by_class else _padded(n_classes, _CLASSES_IN_ROW)
     return Group(
         np.zeros((size, classes, sources) if by_class else (size, sources, classes), like.dtype),
         np.zeros((size, classes), like.dtype),
@@ -60,27 +62,20 @@ def _read_rows(flat, start, layout, rows):
     """``rows[i]`` becomes the numbers of sample i as they stand in memory."""
     n_rows, n_classes = rows.shape
     for i in range(n_rows):
-        # A slice first: an index that is a sum could be negative for all the compiler knows, and every access
-        # would check for that.
-        run = flat[start + i * layout.sample_stride :]
-        if layout.class_stride == 1:
-            for l in range(n_classes):
-                rows[i, l] = run[l]
-        else:
-            for l in range(n_classes):
-                rows[i, l] = run[l * layout.class_stride]
+        at = np.uintp(start + i * layout.sample_stride)
+        for l in range(n_classes):
+            rows[i, l] = flat[at + np.uintp(l * layout.class_stride)]
 
 
 @kernel
-def _mark_absent(rows, s, present):
+def _is_absent(memory, at, n_classes):
     """A source says that it has nothing to say about a sample by a row of NaN."""
-    n_rows, n_classes = rows.shape
-    for i in range(n_rows):
-        n_nan = 0
-        if rows[i, 0] != rows[i, 0]:
-            for l in range(n_classes):
-                n_nan += 1 if rows[i, l] != rows[i, l] else 0
-        present[i, s] = 0 if n_nan == n_classes else 1
+    if memory[at] == memory[at]:
+        return False
+    for l in range(n_classes):
+        if memory[at + np.uintp(l)] == memory[at + np.uintp(l)]:
+            return False
+    return True
 
 
 @kernel
@@ -106,25 +101,34 @@ def _softmax_in_place(rows):
 
 
 @kernel
-def _store_by_class(rows, s, present, scores):
-    n_rows, n_classes = rows.shape
-    for i in range(n_rows):
-        for l in range(n_classes):
-            scores[i, l, s] = rows[i, l]
-        if present[i, s] == 0:
+def _store_by_class(memory, start, size, n_classes, s, group):
+    """Source ``s`` of ``size`` samples, whose rows follow each other in ``memory``, into column ``s`` of each block.
+
+    Indices into ``memory`` are unsigned throughout: a signed one could be negative for all the compiler knows, and
+    every access would be checked for that.
+    """
+    scores = group.scores
+    for i in range(size):
+        at = np.uintp(start + i * n_classes)
+        if group.present[i, s] != 0:
+            for l in range(n_classes):
+                scores[i, l, s] = memory[at + np.uintp(l)]
+        else:
             for l in range(n_classes):
                 scores[i, l, s] = 0
 
 
 @kernel
-def _store_by_source(rows, s, present, scores, totals, sums, below):
-    n_rows, n_classes = rows.shape
-    zero = rows.dtype.type(0)
-    for i in range(n_rows):
+def _store_by_source(memory, start, size, n_classes, s, group):
+    """The same into row ``s`` of each block, and the sums over classes and sources on the way."""
+    scores, totals = group.scores, group.totals
+    zero = memory.dtype.type(0)
+    for i in range(size):
+        at = np.uintp(start + i * n_classes)
         total = negative = zero
-        if present[i, s] != 0:
+        if group.present[i, s] != 0:
             for l in range(n_classes):
-                x = rows[i, l]
+                x = memory[at + np.uintp(l)]
                 scores[i, s, l] = x
                 totals[i, l] += x
                 total += x
@@ -132,8 +136,8 @@ def _store_by_source(rows, s, present, scores, totals, sums, below):
         else:
             for l in range(n_classes):
                 scores[i, s, l] = zero
-        sums[i, s] = total
-        below[i, s] = negative
+        group.sums[i, s] = total
+        group.below[i, s] = negative
 
 
 @kernel
@@ -154,42 +158,42 @@ def _sum_by_class(scores, size, totals, sums, below):
 
 @kernel
 def _prefetch_ahead(flat, layout, first, size, s):
-    """Ask for the rows that come ``_AHEAD`` sources later, or with the next group."""
-    start = layout.start + (s + _AHEAD) * layout.source_stride + first * layout.sample_stride
-    if s + _AHEAD >= layout.n_sources:
-        start += size * layout.sample_stride - layout.n_sources * layout.source_stride
+    """Ask for the rows of source ``s`` in the next group, so that they have arrived when it is their turn."""
+    start = layout.start + s * layout.source_stride + (first + size) * layout.sample_stride
     prefetch(flat, start, start + (size - 1) * layout.sample_stride + layout.n_classes * layout.class_stride)
 
 
 @kernel
-def _store(rows, s, by_class, group):
+def _store(memory, start, size, n_classes, s, by_class, group):
     if by_class:
-        _store_by_class(rows, s, group.present, group.scores)
+        _store_by_class(memory, start, size, n_classes, s, group)
     else:
-        _store_by_source(rows, s, group.present, group.scores, group.totals, group.sums, group.below)
+        _store_by_source(memory, start, size, n_classes, s, group)
 
 
 @kernel
 def load_group(flat, layout, first, kind, by_class, group, rows):
     """Read ``rows.shape[0]`` samples of every source, from sample ``first`` on, into ``group``."""
     size, n_classes = rows.shape
-    group.totals[:] = 0
     as_it_is = kind == PROBS and layout.class_stride == 1 and layout.sample_stride == n_classes
+    buffer = rows.reshape(rows.size)
+    group.totals[:] = 0
     for s in range(layout.n_sources):
         _prefetch_ahead(flat, layout, first, size, s)
         start = layout.start + s * layout.source_stride + first * layout.sample_stride
         if as_it_is:
-            given = flat[start : start + size * n_classes].reshape(size, n_classes)
-            _mark_absent(given, s, group.present)
-            _store(given, s, by_class, group)
+            for i in range(size):
+                group.present[i, s] = 0 if _is_absent(flat, np.uintp(start + i * n_classes), n_classes) else 1
+            _store(flat, start, size, n_classes, s, by_class, group)
         else:
             _read_rows(flat, start, layout, rows)
-            _mark_absent(rows, s, group.present)
+            for i in range(size):
+                group.present[i, s] = 0 if _is_absent(buffer, np.uintp(i * n_classes), n_classes) else 1
             if kind == LOGITS:
                 _softmax_in_place(rows)
             elif kind == LOG_PROBS:
-                exp_in_place(rows.reshape(rows.size))
-            _store(rows, s, by_class, group)
+                exp_in_place(buffer)
+            _store(buffer, 0, size, n_classes, s, by_class, group)
     if by_class:
         _sum_by_class(group.scores, size, group.totals, group.sums, group.below)
 

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from veridical.calibrate.base import Calibrator, Floats, Labels, Progress
-from veridical.calibrate.pooling import Pooled, Pooling, fit_pooling
+from veridical.calibrate.base import Calibrator, Progress
+from veridical.calibrate.pooling import Floats, Labels, Pooled, Pooling, fit_pooling
 from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
 from veridical.metrics.kde import ece_kde_of
 from veridical.metrics.sample import Sample
@@ -168,13 +168,11 @@ class Auto(Calibrator):
         asked = self.candidates if self.candidates is not None else self._default_candidates(predictions.n_classes)
         pairs = [(self.combine, "identity")]
         for candidate in asked:
-            alone = isinstance(candidate, str)
-            method = candidate if alone else candidate[1]
+            combine, method = (None, candidate) if isinstance(candidate, str) else candidate
             check_choice(method, [name for name in known if name != self.name], "candidate")
-            combine = (
-                known[method].combinations[0] if alone and self.combine not in known[method].combinations else None
-            )
-            combine = combine or (self.combine if alone else candidate[0])
+            if combine is None:
+                possible = known[method].combinations
+                combine = self.combine if self.combine in possible else possible[0]
             check_choice(combine, known[method].combinations, f"combine for {method}")
             keeps = known[method].keeps_labels and combine in _KEEPING_THE_LABEL
             if self.keep_labels and not keeps:
@@ -238,7 +236,7 @@ class Auto(Calibrator):
         best = int(scores.argmin())
         apart = losses - losses[best]
         root = np.sqrt(max(losses.shape[1] - 1, 1))
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "combine": combine,
                 "method": method,

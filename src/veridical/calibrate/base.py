@@ -242,6 +242,8 @@ def top_label_vectors(pooled: Pooled, confidence: Floats, n_threads: int | None 
     equally where v = 1; then the predicted label is made the strict argmax.
     """
     probs = pooled.probs.copy()
+    # A top score of exactly one would leave nothing for the other classes, and an infinite loss where one is right.
+    confidence = np.minimum(confidence, 1.0 - LABEL_MARGIN)
 
     def work(part: slice) -> None:
         replace_winning_score(probs[part], pooled.prediction[part], confidence[part], LABEL_MARGIN)

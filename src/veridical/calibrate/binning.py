@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from veridical.calibrate.base import Calibrator, Floats, Labels
-from veridical.calibrate.pooling import Pooled
+from veridical.calibrate.base import Calibrator
+from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.metrics.binned import bin_edges
 from veridical.predictions.validation import Kind, check_integer
 

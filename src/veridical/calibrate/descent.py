@@ -99,7 +99,8 @@ class Descent:
         chosen = self.settings.loss_bins
         if chosen == "scores":
             gaps = np.bincount(self.bins[batch], confidence - self.correct[batch], self.n_bins)
-            return float(np.abs(gaps).sum()) / len(batch), np.sign(gaps)[self.bins[batch]] / len(batch), 1.0
+            signs = np.sign(gaps).astype(np.float64)
+            return float(np.abs(gaps).sum()) / len(batch), signs[self.bins[batch]] / len(batch), 1.0
         edges = self.edges if chosen == "fixed" else bin_edges(confidence, self.n_bins)
         return (*histogram_loss(confidence, self.correct[batch], edges), 1.0)
 
@@ -117,4 +118,5 @@ class Descent:
         raw = self.score[batch] - psi[self.bins[batch]] * self.reach[batch]
         value, gradient, length = loss(np.clip(raw, 0.0, 1.0), batch)
         gradient = np.where((raw >= 0.0) & (raw <= 1.0), -gradient * self.reach[batch], 0.0)
-        return value, np.bincount(self.bins[batch], gradient, self.n_bins), length
+        by_psi: Floats = np.bincount(self.bins[batch], gradient, self.n_bins).astype(np.float64)
+        return value, by_psi, length

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from veridical.calibrate.base import Calibrator, Floats, Labels
+from veridical.calibrate.base import Calibrator
 from veridical.calibrate.binning import bins_of, check_edges, inner_edges
 from veridical.calibrate.descent import Booleans, Descent
-from veridical.calibrate.pooling import Pooled
+from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.calibrate.starting_point import BinnedGaps
 from veridical.predictions.validation import Kind, RandomState, check_choice, check_integer, check_real
 
@@ -91,7 +91,7 @@ class OptHist(Calibrator):
     summary = "A correction per bin of the winning score that minimises the histogram ECE."
     complexity = 4
     _default_kde_steps: ClassVar[int] = 0
-    _state: tuple[str, ...] = ("edges_", "psi_")
+    _state: ClassVar[tuple[str, ...]] = ("edges_", "psi_")
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class PTDEHist(OptHist):
     summary = "opt-hist with corrections that grow with the sources' disagreement."
     needs_sources = True
     complexity = 5
-    _state = ("edges_", "psi_", "hv_unit_", "hv_gain_")
+    _state: ClassVar[tuple[str, ...]] = ("edges_", "psi_", "hv_unit_", "hv_gain_")
 
     def __init__(
         self,

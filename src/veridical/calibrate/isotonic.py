@@ -6,8 +6,8 @@ import numpy as np
 
 from veridical._kernels.isotonic import pool_violators
 from veridical._parallel import run_blocks
-from veridical.calibrate.base import Calibrator, Floats, Labels
-from veridical.calibrate.pooling import Pooled
+from veridical.calibrate.base import Calibrator
+from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.predictions.validation import Array
 
 #: Breaks ties between scores that were fitted as equal, in the order that they had.
@@ -57,7 +57,7 @@ def _without_repeats(thresholds: Floats, values: Floats) -> tuple[Floats, Floats
 def interpolate(scores: Array, thresholds: Floats, values: Floats, n_threads: int | None = None) -> Floats:
     """The fitted steps at new scores, plus the tie breaker."""
     fitted = np.empty(scores.shape)
-    step = max(_BLOCK_SIZE // (scores.shape[1] if scores.ndim == 2 else 1), 1)
+    step = max(_BLOCK_SIZE * len(scores) // max(scores.size, 1), 1)
 
     def work(start: int) -> None:
         part = slice(start, start + step)
@@ -171,9 +171,10 @@ class IROvA(Calibrator):
         return self.thresholds_[part], self.values_[part]
 
     def _distribution(self, pooled: Pooled) -> Array:
-        scores = np.empty(pooled.probs.shape)
-        for l in range(scores.shape[1]):
-            scores[:, l] = interpolate(pooled.probs[:, l].astype(np.float64), *self._steps_of(l))
+        scores: Floats = np.empty(pooled.probs.shape)
+        for l in range(self.n_classes_):
+            thresholds, values = self._steps_of(l)
+            scores[:, l] = interpolate(pooled.probs[:, l].astype(np.float64), thresholds, values)
         scores /= scores.sum(axis=1, keepdims=True)
         return scores
 

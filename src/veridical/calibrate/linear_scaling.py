@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 import numpy as np
 import scipy.optimize
 
-from veridical.calibrate.base import Calibrator, Floats, Labels
-from veridical.calibrate.pooling import Pooled
+from veridical.calibrate.base import Calibrator
+from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.calibrate.temperature import log_probabilities
 from veridical.predictions.validation import Array, Kind, check_real
 
 _MOST_ITERATIONS = 500
+
+
+def centred_logs(probs: Array, n_threads: int | None = None) -> Floats:
+    """ln p less its mean over classes, which a common factor does not see and which keeps the fit well conditioned."""
+    logs = log_probabilities(probs, n_threads)
+    logs -= logs.mean(axis=1, keepdims=True)
+    return logs
 
 
 def _softmax_in_place(scores: Floats) -> Floats:
@@ -38,8 +48,8 @@ class VectorScaling(Calibrator):
 
     .. math:: q = \mathrm{softmax}(a \odot \ln p + b)
 
-    by maximum likelihood with the penalty :math:`\frac{\lambda}{2} (\sum_l (a_l - \bar a)^2 + \sum_l b_l^2)`, which leaves
-    the common factor (a temperature) free.  The problem is convex.
+    by maximum likelihood with the penalty :math:`\frac{\lambda}{2} (\sum_l (a_l - \bar a)^2 + \sum_l b_l^2)`, which
+    leaves the common factor (a temperature) free.  The problem is convex.
 
     Parameters
     ----------
@@ -70,7 +80,7 @@ class VectorScaling(Calibrator):
     keeps_labels = False
     complexity = 3
     _top_label = False
-    _state: tuple[str, ...] = ("factors_", "offsets_")
+    _state: ClassVar[tuple[str, ...]] = ("factors_", "offsets_")
 
     def __init__(
         self,
@@ -87,7 +97,7 @@ class VectorScaling(Calibrator):
 
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
         penalty = check_real(self.penalty, "penalty", 1e-3)
-        logs = log_probabilities(pooled.probs, self.n_threads)
+        logs = centred_logs(pooled.probs, self.n_threads)
         n_samples, n_classes = logs.shape
 
         def objective(at: Floats) -> tuple[float, Floats]:
@@ -103,7 +113,7 @@ class VectorScaling(Calibrator):
         self.factors_, self.offsets_ = found[:n_classes], found[n_classes:]
 
     def _distribution(self, pooled: Pooled) -> Array:
-        scores = log_probabilities(pooled.probs, self.n_threads) * self.factors_ + self.offsets_
+        scores = centred_logs(pooled.probs, self.n_threads) * self.factors_ + self.offsets_
         _softmax_in_place(scores)
         return scores
 
@@ -112,11 +122,16 @@ class VectorScaling(Calibrator):
             raise ValueError(f"{self.factors_.shape} factors and {self.offsets_.shape} offsets")
 
 
-def _minimise(objective: object, start: Floats, n_factors: int) -> Floats:
+def _minimise(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, n_factors: int) -> Floats:
     """L-BFGS within bounds that only data without any error reach."""
     bounds = [(-50.0, 50.0)] * n_factors + [(-100.0, 100.0)] * (len(start) - n_factors)
     found = scipy.optimize.minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _MOST_ITERATIONS}
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": _MOST_ITERATIONS, "ftol": 1e-8},
     )
     return np.asarray(found.x, dtype=np.float64)
 
@@ -159,13 +174,13 @@ class MatrixScaling(VectorScaling):
     name = "matrix"
     summary = "Matrix scaling: an affine map of ln p, its off-diagonal part held small."
     complexity = 6
-    _state = ("factors_", "offsets_", "matrix_")
+    _state: ClassVar[tuple[str, ...]] = ("factors_", "offsets_", "matrix_")
 
     def __init__(
         self,
         *,
         penalty: float = 10.0,
-        off_diagonal: float = 300.0,
+        off_diagonal: float = 1000.0,
         combine: str = "mean",
         kind: Kind = "probs",
         sources_axis: int = 0,
@@ -185,7 +200,7 @@ class MatrixScaling(VectorScaling):
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
         super()._fit(pooled, labels)  # the start: vector scaling's optimum
         penalty, off_diagonal = self.penalty, check_real(self.off_diagonal, "off_diagonal", 1e-3)
-        logs = log_probabilities(pooled.probs, self.n_threads)
+        logs = centred_logs(pooled.probs, self.n_threads)
         n_samples, n_classes = logs.shape
         diagonal = np.arange(n_classes)
 
@@ -210,7 +225,7 @@ class MatrixScaling(VectorScaling):
         self.matrix_[diagonal, diagonal] = 0.0
 
     def _distribution(self, pooled: Pooled) -> Array:
-        logs = log_probabilities(pooled.probs, self.n_threads)
+        logs = centred_logs(pooled.probs, self.n_threads)
         scores = logs @ self.matrix_.T + logs * self.factors_ + self.offsets_
         _softmax_in_place(scores)
         return scores

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from veridical.calibrate.base import Calibrator, Floats, Labels
-from veridical.calibrate.pooling import Pooled
+from veridical.calibrate.base import Calibrator
+from veridical.calibrate.pooling import Floats, Labels, Pooled
 
 #: Scores closer to 0 or 1 than this have the logit of this.
 CLOSEST = 1e-6

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from veridical.calibrate.base import Calibrator, Labels
-from veridical.calibrate.pooling import Pooled
+from veridical.calibrate.base import Calibrator
+from veridical.calibrate.pooling import Labels, Pooled
 from veridical.predictions.validation import Array, Kind
 
 

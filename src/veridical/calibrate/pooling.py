@@ -234,9 +234,9 @@ def _fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | Non
     stride = -(-size // _ENOUGH_FOR_FLOOR)
     some = predictions if stride == 1 else predictions.select(samples=slice(0, None, stride))
     fits = [(*_fit_exponents(some, labels[::stride], floor, n_threads), floor) for floor in FLOORS]
-    loss, weights, floor = min(fits, key=lambda fit: fit[0])
+    _, weights, floor = min(fits, key=lambda fit: fit[0])
     if stride > 1:
-        loss, weights = _fit_exponents(predictions, labels, floor, n_threads, weights)
+        _, weights = _fit_exponents(predictions, labels, floor, n_threads, weights)
     return weights, floor
 
 

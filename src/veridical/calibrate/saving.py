@@ -142,7 +142,7 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     unknown = set(parameters) - set(calibrators()[method]._get_param_names())
     if unknown:
         raise ValueError(f"{method} has no parameter {sorted(unknown)[0]!r}")
-    calibrator = calibrators()[method](**_tuples(parameters))
+    calibrator = calibrators()[method](**parameters)
     calibrator.n_sources_ = _count(document["n_sources"], 1)
     calibrator.n_classes_ = _count(document["n_classes"], 2)
     calibrator.classes_ = np.arange(calibrator.n_classes_)
@@ -183,10 +183,13 @@ def _count(value: Any, least: int) -> int:
 
 def _finite(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        if value.dtype.kind != "f" or not np.isfinite(value).all():
-            raise ValueError(f"{name} holds something else than finite numbers")
-    elif isinstance(value, bool) or not isinstance(value, (int, float, str, list)) or (isinstance(value, (int, float)) and not math.isfinite(value)):
-        raise ValueError(f"{name} is {value!r}")
+        fine = value.dtype.kind == "f" and bool(np.isfinite(value).all())
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        fine = math.isfinite(value)
+    else:
+        fine = isinstance(value, (str, list))
+    if not fine:
+        raise ValueError(f"{name} is not made of finite numbers")
     return value
 
 
@@ -229,15 +232,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(child) for child in value]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _tuples(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: tuple(tuple(part) if isinstance(part, list) else part for part in value)
-        if isinstance(value, list)
-        else value
-        for name, value in parameters.items()
-    }
 
 
 def _write(target: Path, write: Callable[[Any], object]) -> None:

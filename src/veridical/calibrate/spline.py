@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from veridical.calibrate.base import Calibrator, Floats, Labels
-from veridical.calibrate.pooling import Pooled
+from veridical.calibrate.base import Calibrator
+from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.predictions.validation import Kind, check_integer
 
 

@@ -53,12 +53,12 @@ class BinnedGaps:
     ) -> BinnedGaps:
         """Sums per bin."""
         curve = smooth_accuracy(score, correct)
-        return cls(
-            bins,
-            np.bincount(bins, weights=score - correct, minlength=n_bins),
-            np.bincount(bins, weights=score - curve, minlength=n_bins),
-            np.bincount(bins, weights=curve * (1 - curve), minlength=n_bins),
-        )
+
+        def total(values: Floats) -> Floats:
+            sums: Floats = np.bincount(bins, weights=values, minlength=n_bins).astype(np.float64)
+            return sums
+
+        return cls(bins, total(score - correct), total(score - curve), total(curve * (1 - curve)))
 
     def closed_form(self, reach: Floats) -> Floats:
         """psi_b = sum_b (v - correct) / sum_b (1 + h), the minimum of the histogram loss; 0 for an empty bin."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import scipy.optimize
 
 from veridical._kernels.scaling import relative_logs, temperature_loss, temperature_rows
 from veridical._parallel import run_blocks
-from veridical.calibrate.base import Calibrator, Floats, Labels
-from veridical.calibrate.pooling import Pooled
+from veridical.calibrate.base import Calibrator
+from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.errors import NotConvergedWarning
 from veridical.predictions.validation import Array, Kind, check_choice
 
@@ -125,7 +126,7 @@ class Temperature(Calibrator):
     summary = "Temperature scaling: softmax(ln p / T)."
     monotone = False
     _top_label = False
-    _state = ("temperature_",)
+    _state: ClassVar[tuple[str, ...]] = ("temperature_",)
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class EnsembleTemperature(Temperature):
     name = "ets"
     summary = "Ensemble temperature scaling: a mixture of scaled, unscaled and uniform."
     complexity = 2
-    _state = ("temperature_", "weights_")
+    _state: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
 
     def __init__(
         self,
@@ -232,7 +233,8 @@ class EnsembleTemperature(Temperature):
 
 def _best_on_simplex(gram: Floats, target: Floats) -> Floats:
     """The w on the simplex that minimises w'Gw - 2 t'w, by solving on each of its faces."""
-    best, best_value = np.eye(len(target))[0], np.inf
+    best: Floats = np.eye(len(target))[0]
+    best_value = np.inf
     # Larger faces last and only if strictly better: among equals the mixture with fewer parts is kept.
     for size in range(1, len(target) + 1):
         for face in map(list, itertools.combinations(range(len(target)), size)):

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import expit
 
 from veridical._parallel import run_blocks
-from veridical.calibrate.base import Calibrator, Floats, Labels
+from veridical.calibrate.base import Calibrator
 from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, smoothed_targets
-from veridical.calibrate.pooling import Pooled, log_pool, probabilities
+from veridical.calibrate.pooling import Floats, Labels, Pooled, log_pool, probabilities
 from veridical.predictions.validation import Kind, check_real
 
 #: Standardised features are kept within so many standard deviations.
@@ -77,7 +77,8 @@ class TruthLogit(Calibrator):
         self.coefficients_ = fit_logistic(self._standardised(features), targets, penalty)
 
     def _standardised(self, features: Floats) -> Floats:
-        return np.clip((features - self.centres_) / self.spreads_, -_FURTHEST, _FURTHEST)
+        within: Floats = np.clip((features - self.centres_) / self.spreads_, -_FURTHEST, _FURTHEST)
+        return within
 
     def _confidence(self, pooled: Pooled) -> Floats:
         features = self._standardised(_features(pooled, self.n_threads))

@@ -11,7 +11,7 @@ from veridical._kernels.binning import bin_sums
 from veridical._parallel import run_blocks
 from veridical.errors import ParameterError
 from veridical.metrics.sample import Floats, Sample, check_sample
-from veridical.predictions.validation import check_choice, check_integer
+from veridical.predictions.validation import check_choice, check_confidences, check_integer
 
 Binning = Literal["mass", "width"]
 Norm = Literal[1, 2, "max"]
@@ -77,13 +77,15 @@ def _weighted_cuts(weight: Floats, n_bins: int) -> npt.NDArray[np.intp]:
 def sums_per_bin(sample: Sample, edges: Floats, *, equal_width: bool = False) -> Floats:
     """Sums of weight, confidence and correct per bin, shape (3, B)."""
 
-    def block_sums(start: int) -> Floats:
+    def block_sums(start: int) -> tuple[Floats, bool]:
         part = slice(start, start + _BLOCK)
         weight = None if sample.weight is None else sample.weight[part]
-        sums: Floats = bin_sums(sample.confidence[part], sample.correct[part], weight, edges, equal_width)
-        return sums
+        return bin_sums(sample.confidence[part], sample.correct[part], weight, edges, equal_width)  # type: ignore[no-any-return]
 
-    total: Floats = np.sum(run_blocks(block_sums, range(0, len(sample), _BLOCK)), axis=0)
+    sums, fine = zip(*run_blocks(block_sums, range(0, len(sample), _BLOCK)), strict=True)
+    if not all(fine):
+        check_confidences(sample.confidence)  # says which one is wrong
+    total: Floats = np.sum(sums, axis=0)
     return total
 
 
@@ -160,7 +162,9 @@ def ece(
     >>> round(metrics.ece([True, True, False, True], [0.9, 0.8, 0.7, 0.6], n_bins=1), 12)
     0.0
     """
-    return ece_of(check_sample(y_true, probs, sample_weight), n_bins=n_bins, binning=binning, norm=norm)
+    # Equally wide bins need only one look at the numbers, which checks them, too.
+    sample = check_sample(y_true, probs, sample_weight, look_later=binning == "width")
+    return ece_of(sample, n_bins=n_bins, binning=binning, norm=norm)
 
 
 def classwise_ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass", norm: Norm = 1) -> float:

@@ -40,7 +40,7 @@ def histogram_loss(
     >>> histogram_loss(np.array([0.9, 0.7]), np.array([True, False]), np.array([0.0, 1.0]))
     (0.3..., array([0.5, 0.5]))
     """
-    counts, confidences, rights = bin_sums(confidence, correct, weight, edges, False)
+    (counts, confidences, rights), _ = bin_sums(confidence, correct, weight, edges, False)
     total, gaps = counts.sum(), confidences - rights
     gradient = np.empty(len(confidence))
     histogram_gradient(confidence, edges, np.sign(gaps) / total, gradient)
@@ -85,7 +85,7 @@ def kde_loss(
     if width == 0.0:
         return histogram_loss(confidence, correct, np.array([0.0, 1.0]), weight)
     total = float(len(confidence)) if weight is None else float(weight.sum())
-    grid = ReflectingGrid.around(confidence, width)
+    grid = ReflectingGrid.around(confidence, width, weight)
     spectrum = grid.kernel_spectrum()
     slopes = np.empty(grid.n_cells + 1)
     value = absolute_integral(grid.gaps(confidence, correct, weight, spectrum), slopes)

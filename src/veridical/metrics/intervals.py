@@ -142,17 +142,8 @@ def bootstrap(
         :, 0
     ]
     low, high = interval_of(value, draws, confidence_level, method)
-    defined = defined_only(draws)
-    return Bootstrap(
-        metric=metric,
-        value=value,
-        low=low,
-        high=high,
-        confidence_level=confidence_level,
-        standard_error=float(defined.std()),
-        bias=float(defined.mean()) - value,
-        draws=draws,
-    )
+    spread, bias = float(defined_only(draws).std()), float(defined_only(draws).mean()) - value
+    return Bootstrap(metric, value, low, high, confidence_level, spread, bias, draws)
 
 
 def compare(

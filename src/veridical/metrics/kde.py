@@ -37,11 +37,12 @@ class ReflectingGrid:
     half_width: float
 
     @classmethod
-    def around(cls, confidence: Floats, bandwidth: float) -> ReflectingGrid:
+    def around(cls, confidence: Floats, bandwidth: float, weight: Floats | None = None) -> ReflectingGrid:
         """A grid for these confidences, with cells small beside the kernel."""
         half_width = HALF_WIDTH * bandwidth
-        low = max(float(confidence.min()) - half_width, 0.0)
-        high = min(float(confidence.max()) + half_width, 1.0)
+        counted = confidence if weight is None else confidence[weight > 0]
+        low = max(float(counted.min()) - half_width, 0.0)
+        high = min(float(counted.max()) + half_width, 1.0)
         wanted = _CELLS_PER_HALF_WIDTH * (high - low) / half_width
         n_cells = 1 << int(np.ceil(np.log2(np.clip(wanted, _FEWEST_CELLS, _MOST_CELLS))))
         return cls(low, (high - low) / n_cells, n_cells, half_width)
@@ -121,7 +122,7 @@ def ece_kde_of(sample: Sample, *, bandwidth: float | None = None) -> float:
     width = resolve_bandwidth(bandwidth, confidence, correct, weight)
     if width == 0.0:
         return abs(sample.mean(confidence) - sample.mean(correct))
-    grid = ReflectingGrid.around(confidence, width)
+    grid = ReflectingGrid.around(confidence, width, weight)
     gaps = grid.gaps(confidence, correct, weight, grid.kernel_spectrum())
     return min(float(absolute_integral(gaps, np.empty(len(gaps)))) / sample.total_weight, 1.0)
 

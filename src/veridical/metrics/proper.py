@@ -160,8 +160,11 @@ def calibrated_nll_of(sample: Sample, *, random_state: RandomState = 0) -> float
     np.log(probs, out=logits, where=probs > 0)
     chosen = logits[np.arange(n_samples), labels]
     weight = np.ones(n_samples) if sample.weight is None else sample.weight
-    order = check_random_state(random_state).permutation(n_samples)
-    halves = order[: n_samples // 2], order[n_samples // 2 :]
+    in_first = np.arange(n_samples) < n_samples // 2
+    check_random_state(random_state).shuffle(in_first)
+    if sample.origin is not None:  # sorting the samples must not change their halves
+        in_first = in_first[sample.origin]
+    halves = np.flatnonzero(in_first), np.flatnonzero(~in_first)
     total = 0.0
     for fitted, scored in (halves, halves[::-1]):
         inverse = _fit_inverse_temperature(logits[fitted], chosen[fitted], weight[fitted])

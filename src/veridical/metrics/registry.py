@@ -9,12 +9,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from veridical.predictions.validation import check_choice
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -66,10 +62,6 @@ class Metric:
 
     def _load(self) -> object:
         return importlib.import_module(f"veridical.metrics.{self.module}")
-
-    def better(self, a: float, b: float) -> bool:
-        """Whether ``a`` is a better value than ``b``."""
-        return a < b if self.lower_is_better else a > b
 
     def text(self, value: float) -> str:
         """``value`` as tables show it."""

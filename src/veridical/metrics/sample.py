@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import ParameterError, ShapeError
+from veridical._parallel import run_blocks
+from veridical.errors import NotFiniteError, ShapeError
 from veridical.predictions.validation import (
+    all_probabilities,
     as_numbers,
     check_confidences,
     check_distributions,
@@ -22,6 +24,8 @@ from veridical.predictions.validation import (
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 Labels = npt.NDArray[np.int64]
+
+_BLOCK = 1 << 19
 
 
 class Sample:
@@ -40,6 +44,8 @@ class Sample:
         Larger where the prediction is more doubtful.
     in_order : bool
         Whether samples are sorted by confidence.
+    origin : (N,) integers, or None for 0..N-1
+        Where each sample stood when it was given.
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class Sample:
         weight: Floats | None = None,
         score: Floats | None = None,
         in_order: bool = False,
+        origin: npt.NDArray[np.intp] | None = None,
     ) -> None:
         self.confidence = confidence
         self.correct = correct
@@ -60,6 +67,7 @@ class Sample:
         self.weight = weight
         self.score = score
         self.in_order = in_order
+        self.origin = origin
         self._per_sample: dict[str, Floats] = {}
 
     def __len__(self) -> int:
@@ -74,7 +82,8 @@ class Sample:
         """The (weighted) mean of one value per sample."""
         if self.weight is None:
             return float(values.mean(dtype=np.float64))
-        total = float(values @ self.weight)
+        with np.errstate(invalid="ignore"):
+            total = float(values @ self.weight)
         if np.isnan(total):  # an infinite loss of a sample that does not count is no loss
             counted = self.weight > 0
             total = float(values[counted] @ self.weight[counted])
@@ -105,6 +114,7 @@ class Sample:
             weight=weight,
             score=self.score,
             in_order=self.in_order,
+            origin=self.origin,
         )
         other._per_sample = self._per_sample
         return other
@@ -119,6 +129,7 @@ class Sample:
             weight=self.weight,
             score=self.score,
             in_order=self.in_order,
+            origin=self.origin,
         )
 
     def order(self) -> npt.NDArray[np.intp]:
@@ -135,6 +146,7 @@ class Sample:
             weight=None if self.weight is None else self.weight[order],
             score=None if self.score is None else self.score[order],
             in_order=in_order,
+            origin=order if self.origin is None else self.origin[order],
         )
 
     def by_confidence(self) -> tuple[Floats, Booleans, Floats | None]:
@@ -146,11 +158,25 @@ class Sample:
         return self.confidence[order], self.correct[order], weight
 
 
-def check_sample(y_true: Any, probs: Any, sample_weight: Any = None, score: Any = None) -> Sample:
-    """The door of all metrics: labels with (N, L) probabilities, or booleans with (N,) confidences."""
+def _all_probabilities(values: Floats) -> bool:
+    """As at the door, but long arrays are read once, by all cores."""
+    if len(values) <= _BLOCK:
+        return all_probabilities(values)
+    from veridical._kernels.binning import all_probabilities as block_is_fine
+
+    return all(run_blocks(block_is_fine, [values[start : start + _BLOCK] for start in range(0, len(values), _BLOCK)]))
+
+
+def check_sample(
+    y_true: Any, probs: Any, sample_weight: Any = None, score: Any = None, *, look_later: bool = False
+) -> Sample:
+    """The door of all metrics: labels with (N, L) probabilities, or booleans with (N,) confidences.
+
+    With ``look_later`` the numbers among (N,) confidences are left to a kernel that passes over them anyway.
+    """
     scores = as_numbers(probs, "probs")
     if scores.ndim == 1:
-        confidence = check_confidences(scores)
+        confidence = check_confidences(scores, are_fine=(lambda _: True) if look_later else _all_probabilities)
         correct = check_outcomes(y_true)
         check_same_length(y_true=correct, confidence=confidence)
         sample = Sample(confidence, correct)
@@ -178,5 +204,5 @@ def check_score(score: Any, n_samples: int) -> Floats:
         raise ShapeError(f"score has shape {values.shape}; give one number per sample, shape ({n_samples},).")
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
-        raise ParameterError(f"score of sample {wrong[0]} is {values[wrong[0]]}; replace it by a finite number.")
+        raise NotFiniteError(f"score of sample {wrong[0]} is {values[wrong[0]]}; replace it by a finite number.")
     return values

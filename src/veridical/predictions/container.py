@@ -102,6 +102,12 @@ class Predictions:
             return self._values[:, start:stop]
         return np.stack([source[start:stop] for source in self._values])
 
+    def with_labels(self, labels: Any) -> Predictions:
+        """The same predictions with these labels."""
+        return Predictions(
+            self._values, labels, kind=self.kind, source_names=self.source_names, class_names=self.class_names
+        )
+
     def select(self, *, sources: Any = None, samples: Any = None) -> Predictions:
         """The predictions of some sources for some samples.
 

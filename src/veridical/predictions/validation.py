@@ -7,13 +7,12 @@ bad row, :func:`reject_row` looks at that row alone and says what is wrong with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from veridical._parallel import run_blocks
 from veridical.errors import (
     ConfidenceError,
     DtypeError,
@@ -205,15 +204,22 @@ def check_distributions(probs: Any, what: str = "probs", kind: Kind = "probs") -
     return result
 
 
-def check_confidences(values: Any, what: str = "confidence") -> npt.NDArray[np.float64]:
-    """Finite numbers from 0 to 1, one per sample, at least one of them."""
+def all_probabilities(values: npt.NDArray[np.float64]) -> bool:
+    """Whether all values lie from 0 to 1; written so that NaN, which minimum and maximum pass on, fails."""
+    return bool(values.min() >= 0 and values.max() <= 1)
+
+
+def check_confidences(
+    values: Any, what: str = "confidence", are_fine: Callable[[npt.NDArray[np.float64]], bool] = all_probabilities
+) -> npt.NDArray[np.float64]:
+    """Finite numbers from 0 to 1, one per sample, at least one of them; ``are_fine`` may be a faster way to look."""
     array = as_numbers(values, what)
     if array.ndim != 1:
         raise ShapeError(f"{what} has shape {array.shape}; give one number per sample, shape (samples,).")
     if array.shape[0] == 0:
         raise ShapeError(f"{what} is empty; at least one sample is needed.")
     confidence = np.ascontiguousarray(array, dtype=np.float64)
-    if not _all_probabilities(confidence):
+    if not are_fine(confidence):
         first = int(np.flatnonzero(~((confidence >= 0) & (confidence <= 1)))[0])
         if not np.isfinite(confidence[first]):
             raise NotFiniteError(
@@ -223,18 +229,6 @@ def check_confidences(values: Any, what: str = "confidence") -> npt.NDArray[np.f
             f"{what} of sample {first} is {confidence[first]:g}; confidences are probabilities, from 0 to 1."
         )
     return confidence
-
-
-def _all_probabilities(values: npt.NDArray[np.float64]) -> bool:
-    """Whether all values lie from 0 to 1; written so that NaN, which minimum and maximum pass on, fails."""
-    step = 1 << 19
-    if len(values) <= step:
-        return bool(values.min() >= 0 and values.max() <= 1)
-    # Long arrays are read once, by all cores; only they are worth importing the compiler for.
-    from veridical._kernels.binning import all_probabilities
-
-    blocks = [values[start : start + step] for start in range(0, len(values), step)]
-    return all(run_blocks(all_probabilities, blocks))
 
 
 def check_outcomes(values: Any, what: str = "y_true") -> npt.NDArray[np.bool_]:

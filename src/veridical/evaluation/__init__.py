@@ -1,0 +1,22 @@
+"""From predictions to numbers: how good an ensemble is, which method helps it, what its sources are like."""
+
+from veridical.evaluation.comparison import MethodComparison, compare_calibrators
+from veridical.evaluation.facts import DataFacts
+from veridical.evaluation.fitting import Calibration, apply_calibrator, fit_calibrator
+from veridical.evaluation.inspection import Inspection, SourceFacts, inspect
+from veridical.evaluation.scores import Evaluation, MethodScores, evaluate
+
+__all__ = [
+    "Calibration",
+    "DataFacts",
+    "Evaluation",
+    "Inspection",
+    "MethodComparison",
+    "MethodScores",
+    "SourceFacts",
+    "apply_calibrator",
+    "compare_calibrators",
+    "evaluate",
+    "fit_calibrator",
+    "inspect",
+]

@@ -1,0 +1,67 @@
+"""What was evaluated, with what: enough to check a report or to run it again."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import numpy as np
+
+from veridical._version import __version__
+from veridical.predictions import Predictions
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """Which data a result is about.
+
+    Attributes
+    ----------
+    n_sources, n_samples, n_classes : int
+    kind, dtype : str
+    sha256 : str
+        Of the numbers and labels, in the order of sources and samples.
+    source_names, class_names : tuple of str
+    """
+
+    n_sources: int
+    n_samples: int
+    n_classes: int
+    kind: str
+    dtype: str
+    sha256: str
+    source_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> DataFacts:
+        """The facts of ``predictions``; reads all of them once, for the hash."""
+        return cls(
+            n_sources=predictions.n_sources,
+            n_samples=predictions.n_samples,
+            n_classes=predictions.n_classes,
+            kind=predictions.kind,
+            dtype=str(predictions.dtype),
+            sha256=_hash(predictions),
+            source_names=predictions.source_names or tuple(f"source {s}" for s in range(predictions.n_sources)),
+            class_names=predictions.class_names or tuple(f"class {l}" for l in range(predictions.n_classes)),
+        )
+
+
+def _hash(predictions: Predictions) -> str:
+    digest = hashlib.sha256()
+    for source in predictions:
+        digest.update(np.ascontiguousarray(source))
+    if predictions.labels is not None:
+        digest.update(np.ascontiguousarray(predictions.labels))
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Of the library, of Python, and of what the numbers depend on."""
+    found = {"veridical": __version__, "python": platform.python_version()}
+    return found | {library: version(library) for library in _LIBRARIES}

@@ -1,0 +1,170 @@
+"""Bad input: a named exception and one sentence that says what is wrong, where, and what to do."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from veridical import errors, metrics
+
+PROBS = np.array([[0.7, 0.3], [0.4, 0.6], [0.5, 0.5]])
+LABELS = np.array([0, 1, 1])
+RIGHT = np.array([True, True, False])
+CONFIDENCE = np.array([0.7, 0.6, 0.5])
+
+
+def with_value(index, value, array=PROBS):
+    changed = np.array(array, dtype=np.float64)
+    changed[index] = value
+    return changed
+
+
+BAD_VECTORS = {
+    "too few labels": ((LABELS[:2], PROBS), errors.LabelError, "2 labels for 3 samples"),
+    "label out of range": (([0, 1, 2], PROBS), errors.LabelError, "sample 2 is 2"),
+    "negative label": (([0, -1, 1], PROBS), errors.LabelError, "sample 1 is -1"),
+    "labels of text": ((["a", "b", "a"], PROBS), errors.LabelError, "dtype"),
+    "booleans as labels": ((RIGHT, PROBS), errors.LabelError, "bool"),
+    "NaN": ((LABELS, with_value((1, 0), np.nan)), errors.NotFiniteError, "sample 1"),
+    "infinity": ((LABELS, with_value((1, 0), np.inf)), errors.NotFiniteError, "sample 1"),
+    "negative probability": ((LABELS, with_value((2, 1), -0.5)), errors.NegativeProbabilityError, "sample 2"),
+    "not normalised": ((LABELS, with_value((0, 0), 0.9)), errors.NotNormalisedError, "sample 0"),
+    "logits": ((LABELS, 5 * PROBS), errors.NotNormalisedError, "logits"),
+    "one class": ((LABELS, PROBS[:, :1]), errors.ShapeError, "1 class"),
+    "an ensemble": ((LABELS, np.stack((PROBS, PROBS))), errors.ShapeError, "3 dimensions"),
+    "no samples": ((LABELS[:0], PROBS[:0]), errors.ShapeError, "empty"),
+    "text": ((LABELS, [["a", "b"]] * 3), errors.DtypeError, "dtype"),
+}
+BAD_CONFIDENCES = {
+    "lengths differ": ((RIGHT[:2], CONFIDENCE), errors.ShapeError, "lengths differ"),
+    "integers beside confidences": ((LABELS, CONFIDENCE), errors.LabelError, "booleans"),
+    "NaN": ((RIGHT, with_value(1, np.nan, CONFIDENCE)), errors.NotFiniteError, "sample 1"),
+    "above one": ((RIGHT, with_value(1, 1.2, CONFIDENCE)), errors.ConfidenceError, "sample 1 is 1.2"),
+    "below zero": ((RIGHT, with_value(2, -0.1, CONFIDENCE)), errors.ConfidenceError, "sample 2 is -0.1"),
+    "no samples": ((RIGHT[:0], CONFIDENCE[:0]), errors.ShapeError, "empty"),
+}
+
+
+@pytest.mark.parametrize("name", metrics.METRICS)
+@pytest.mark.parametrize("case", BAD_VECTORS)
+def test_bad_distributions(name, case):
+    given, error, said = BAD_VECTORS[case]
+    with pytest.raises(error, match=said):
+        metrics.METRICS[name].function(*given)
+
+
+@pytest.mark.parametrize("name", [name for name, metric in metrics.METRICS.items() if not metric.needs_vectors])
+@pytest.mark.parametrize("case", BAD_CONFIDENCES)
+def test_bad_confidences(name, case):
+    given, error, said = BAD_CONFIDENCES[case]
+    with pytest.raises(error, match=said):
+        metrics.METRICS[name].function(*given)
+
+
+@pytest.mark.parametrize("name", [name for name, metric in metrics.METRICS.items() if metric.needs_vectors])
+def test_confidences_where_distributions_are_needed(name):
+    with pytest.raises(errors.ShapeError, match=f"{name}|nll"):
+        metrics.METRICS[name].function(RIGHT, CONFIDENCE)
+    with pytest.raises(errors.ShapeError, match=name):
+        metrics.noise_floor(name, CONFIDENCE)
+
+
+@pytest.mark.parametrize("name", metrics.METRICS)
+@pytest.mark.parametrize(
+    ("weight", "said"), [([1, 1], "shape"), ([1, -1, 1], "sample 1 is -1"), ([0, 0, 0], "all"), ([1, np.nan, 1], "nan")]
+)
+def test_bad_weights(name, weight, said):
+    with pytest.raises(errors.InvalidInputError, match=said):
+        metrics.METRICS[name].function(LABELS, PROBS, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    "metric", [metrics.ece, metrics.classwise_ece, metrics.debiased_ece, metrics.reliability_curve]
+)
+@pytest.mark.parametrize("n_bins", [0, -3, 2.5, "15", True])
+def test_bad_number_of_bins(metric, n_bins):
+    with pytest.raises(errors.ParameterError, match="n_bins"):
+        metric(LABELS, PROBS, n_bins=n_bins)
+
+
+def test_unknown_names_are_answered_with_the_known_ones():
+    with pytest.raises(errors.UnknownNameError, match="mass, width"):
+        metrics.ece(LABELS, PROBS, binning="adaptive")
+    for call in (
+        lambda: metrics.noise_floor("mce", CONFIDENCE),
+        lambda: metrics.bootstrap("mce", LABELS, PROBS),
+        lambda: metrics.compare("mce", LABELS, PROBS, PROBS),
+        lambda: metrics.get_metric("mce"),
+    ):
+        with pytest.raises(errors.UnknownNameError, match="ece_kde, ece, nll"):
+            call()
+    with pytest.raises(errors.UnknownNameError, match="basic, percentile"):
+        metrics.bootstrap("ece", LABELS, PROBS, method="bca", n_resamples=2)
+
+
+@pytest.mark.parametrize("norm", [0, 3, "l1", True, None])
+def test_unknown_norm(norm):
+    with pytest.raises(errors.ParameterError, match="1, 2, 'max'"):
+        metrics.ece(LABELS, PROBS, norm=norm)
+
+
+@pytest.mark.parametrize("bandwidth", [-0.1, np.nan, "wide"])
+def test_bad_bandwidth(bandwidth):
+    with pytest.raises(errors.ParameterError, match="bandwidth"):
+        metrics.ece_kde(LABELS, PROBS, bandwidth=bandwidth)
+
+
+@pytest.mark.parametrize("metric", [metrics.error_auroc, metrics.aurc])
+def test_bad_score(metric):
+    with pytest.raises(errors.ShapeError, match="score"):
+        metric(LABELS, PROBS, score=[1.0, 2.0])
+    with pytest.raises(errors.NotFiniteError, match="score of sample 1"):
+        metric(LABELS, PROBS, score=[1.0, np.nan, 2.0])
+
+
+def test_bad_resampling():
+    with pytest.raises(errors.ParameterError, match="n_resamples"):
+        metrics.bootstrap("ece", LABELS, PROBS, n_resamples=0)
+    with pytest.raises(errors.ParameterError, match="n_draws"):
+        metrics.noise_floor("ece", CONFIDENCE, n_draws=0)
+    with pytest.raises(errors.ParameterError, match="confidence_level"):
+        metrics.bootstrap("ece", LABELS, PROBS, confidence_level=95, n_resamples=2)
+    with pytest.raises(errors.ParameterError, match="random_state"):
+        metrics.bootstrap("ece", LABELS, PROBS, random_state="seed", n_resamples=2)
+    with pytest.raises(errors.ParameterError, match="quantile"):
+        metrics.noise_floor("ece", CONFIDENCE, quantiles=[1.5])
+    with pytest.raises(errors.ParameterError, match="has no option 'bins'; it has: n_bins, binning, norm"):
+        metrics.bootstrap("ece", LABELS, PROBS, bins=3)
+
+
+def test_lengths_of_compared_predictions():
+    with pytest.raises(errors.LabelError, match="3 labels for 2 samples"):
+        metrics.compare("ece", LABELS, PROBS, PROBS[:2])
+
+
+def test_bad_values_in_long_arrays():
+    """Long arrays are checked by another, compiled path."""
+    confidence = np.full((1 << 19) + 10, 0.5)
+    confidence[-1] = 1.5
+    for binning in ("mass", "width"):
+        with pytest.raises(errors.ConfidenceError, match=f"sample {len(confidence) - 1} is 1.5"):
+            metrics.ece(np.ones(len(confidence), dtype=bool), confidence, binning=binning)
+
+
+@pytest.mark.compiled  # plain Python refuses to round NaN, before it is told what to do about it
+@pytest.mark.parametrize("case", BAD_CONFIDENCES)
+def test_bad_confidences_in_equally_wide_bins(case):
+    """There the kernel checks the numbers while it adds them up."""
+    given, error, said = BAD_CONFIDENCES[case]
+    with pytest.raises(error, match=said):
+        metrics.ece(*given, binning="width")
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed():
+    code = (
+        "import sys; from veridical import metrics; names = list(metrics.METRICS); dir(metrics); "
+        "assert 'numba' not in sys.modules and 'scipy' not in sys.modules; "
+        "from veridical.metrics import ece, summary; assert callable(summary) and callable(ece)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

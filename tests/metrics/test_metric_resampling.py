@@ -1,0 +1,285 @@
+"""Noise floors, intervals, comparisons, curves, summaries."""
+
+import json
+
+import naive
+import numpy as np
+import pytest
+from conftest import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veridical import metrics
+
+
+@pytest.fixture
+def outcomes(rng):
+    """(correct, confidence) of 400 over-confident predictions."""
+    confidence = rng.beta(5, 1, 400)
+    return rng.random(400) < confidence**1.5, confidence
+
+
+@pytest.fixture
+def predictions(rng):
+    probs = rng.dirichlet(np.full(4, 0.4), 150)
+    return (probs.cumsum(axis=1) < rng.random((150, 1))).sum(axis=1), probs
+
+
+class TestBootstrap:
+    @pytest.mark.parametrize("name", metrics.METRICS)
+    def test_draws_are_the_metric_on_repeated_samples(self, name, predictions):
+        """The first draw, done again with samples in hand instead of weights."""
+        labels, probs = predictions
+        metric = metrics.METRICS[name].function
+        found = metrics.bootstrap(name, labels, probs, n_resamples=3, random_state=5)
+        chosen = np.random.default_rng(5).spawn(3)[0].integers(0, len(labels), len(labels))
+        if name == "calibrated_nll":  # its halves are made of samples, not of their repetitions
+            expected = metric(labels, probs, sample_weight=np.bincount(chosen, minlength=len(labels)))
+        else:
+            expected = metric(labels[chosen], probs[chosen])
+        assert found.draws[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert found.value == pytest.approx(metric(labels, probs))
+
+    def test_same_draws_for_any_number_of_threads(self, outcomes):
+        one = metrics.bootstrap("ece_kde", *outcomes, n_resamples=50, n_threads=1)
+        four = metrics.bootstrap("ece_kde", *outcomes, n_resamples=50, n_threads=4)
+        np.testing.assert_array_equal(one.draws, four.draws)
+
+    def test_seed(self, outcomes):
+        draws = [metrics.bootstrap("ece", *outcomes, n_resamples=5, random_state=s).draws for s in (1, 1, 2)]
+        np.testing.assert_array_equal(draws[0], draws[1])
+        assert (draws[0] != draws[2]).all()
+        generator = np.random.default_rng(1)
+        np.testing.assert_array_equal(
+            metrics.bootstrap("ece", *outcomes, n_resamples=5, random_state=generator).draws, draws[0]
+        )
+
+    def test_standard_error_of_a_mean(self, outcomes):
+        """For accuracy the standard error is known."""
+        found = metrics.bootstrap("accuracy", *outcomes, n_resamples=2000)
+        accuracy = outcomes[0].mean()
+        assert found.standard_error == pytest.approx(np.sqrt(accuracy * (1 - accuracy) / 400), rel=0.06)
+        assert found.low < accuracy < found.high
+        assert abs(found.bias) < 0.003
+
+    def test_methods_mirror_each_other(self, outcomes):
+        basic = metrics.bootstrap("ece", *outcomes, n_resamples=100)
+        percentile = metrics.bootstrap("ece", *outcomes, n_resamples=100, method="percentile")
+        assert basic.low == pytest.approx(max(2 * basic.value - percentile.high, 0))
+        assert basic.high == pytest.approx(2 * basic.value - percentile.low)
+        assert percentile.low == pytest.approx(np.quantile(percentile.draws, 0.025))
+
+    @pytest.mark.compiled
+    def test_basic_interval_covers_the_true_error_where_percentiles_miss_it(self):
+        """Mildly over-confident: the true ECE is the mean gap, 4 %."""
+        rng, hits = np.random.default_rng(3), {"basic": 0, "percentile": 0}
+        for trial in range(60):
+            confidence = rng.beta(5, 1.2, 1000)
+            correct = rng.random(1000) < 0.95 * confidence
+            for method in hits:
+                found = metrics.bootstrap(
+                    "ece", correct, confidence, n_resamples=100, method=method, random_state=trial
+                )
+                hits[method] += found.low <= 0.05 * 5 / 6.2 <= found.high
+        assert hits["basic"] > 45
+        assert hits["percentile"] < 30
+
+    def test_weights_are_resampled_with_their_samples(self, outcomes, rng):
+        correct, confidence = outcomes
+        weight = rng.random(400)
+        found = metrics.bootstrap("ks_error", correct, confidence, sample_weight=weight, n_resamples=2, random_state=0)
+        chosen = np.random.default_rng(0).spawn(2)[1].integers(0, 400, 400)
+        expected = metrics.ks_error(correct[chosen], confidence[chosen], sample_weight=weight[chosen])
+        assert found.draws[1] == pytest.approx(expected)
+
+    def test_score_travels_with_its_samples(self, outcomes, rng):
+        correct, confidence = outcomes
+        score = rng.random(400)
+        found = metrics.bootstrap("aurc", correct, confidence, score=score, n_resamples=1, random_state=0)
+        chosen = np.random.default_rng(0).spawn(1)[0].integers(0, 400, 400)
+        assert found.draws[0] == pytest.approx(naive.aurc(correct[chosen], score[chosen]))
+        assert found.value == pytest.approx(metrics.aurc(correct, confidence, score=score))
+
+    def test_undefined_draws_are_left_out(self):
+        """With one wrong prediction, a third of the resamples have none, and no AUROC."""
+        found = metrics.bootstrap("error_auroc", [True] * 9 + [False], np.linspace(0.9, 0.5, 10), n_resamples=50)
+        assert np.isnan(found.draws).any()
+        assert found.low == found.high == found.value == 1.0
+        never = metrics.bootstrap("error_auroc", [True] * 3, [0.5, 0.6, 0.7], n_resamples=5)
+        assert np.isnan([never.value, never.low, never.high]).all()
+
+
+class TestCompare:
+    def test_against_itself(self, predictions):
+        labels, probs = predictions
+        found = metrics.compare("brier", labels, probs, probs, n_resamples=20)
+        assert (found.difference, found.wins, found.losses) == (0.0, 0, 0)
+        assert found.low == found.high == 0.0
+
+    @pytest.mark.parametrize("name", ["ece", "accuracy", "nll", "error_auroc"])
+    def test_is_paired(self, name, predictions, rng):
+        labels, a = predictions
+        b = 0.6 * a + 0.4 * rng.dirichlet(np.ones(4), len(a))
+        found = metrics.compare(name, labels, a, b, n_resamples=3, random_state=2)
+        chosen = np.random.default_rng(2).spawn(3)[2].integers(0, len(labels), len(labels))
+        metric = metrics.METRICS[name].function
+        expected = metric(labels[chosen], a[chosen]) - metric(labels[chosen], b[chosen])
+        assert found.draws[2] == pytest.approx(expected, abs=1e-12)
+        assert found.difference == pytest.approx(metric(labels, a) - metric(labels, b))
+
+    def test_winning_follows_the_metrics_direction(self, predictions):
+        labels, probs = predictions
+        worse = 0.5 * probs + 0.5 * np.roll(probs, 1, axis=1)
+        for name in ("accuracy", "nll"):
+            found = metrics.compare(name, labels, probs, worse, n_resamples=50)
+            assert (found.wins, found.losses, found.n_resamples) == (50, 0, 50)
+            assert (found.high < 0) if name == "nll" else (found.low > 0)
+
+
+class TestNoiseFloor:
+    def test_draws(self, outcomes):
+        _, confidence = outcomes
+        found = metrics.noise_floor("ece", confidence, n_draws=4, random_state=7, n_bins=10)
+        ordered = np.sort(confidence)
+        drawn = np.random.default_rng(7).spawn(4)[3].random(400) < ordered
+        assert found.draws[3] == pytest.approx(metrics.ece(drawn, ordered, n_bins=10))
+        assert found.mean == pytest.approx(found.draws.mean())
+
+    def test_certainty_has_no_noise(self):
+        for name in ("ece", "ece_kde", "ks_error", "smooth_ece", "debiased_ece"):
+            assert metrics.noise_floor(name, [1.0] * 20, n_draws=5).mean == 0.0
+
+    def test_distributions(self, predictions):
+        """Labels are drawn from the distributions; top-label metrics only see their maximum."""
+        _, probs = predictions
+        floor = metrics.noise_floor("classwise_ece", probs, n_draws=100)
+        labels = (probs.cumsum(axis=1) < np.random.default_rng(1).random((150, 1))).sum(axis=1)
+        assert floor.draws.min() < metrics.classwise_ece(labels, probs) < floor.draws.max()
+        alone = metrics.noise_floor("ece", probs.max(axis=1), n_draws=10)
+        np.testing.assert_array_equal(metrics.noise_floor("ece", probs, n_draws=10).draws, alone.draws)
+
+    def test_drawn_labels_have_the_predicted_frequencies(self):
+        probs = np.tile([0.5, 0.0, 0.3, 0.2], (4000, 1))
+        floor = metrics.noise_floor("brier", probs, n_draws=50)
+        assert floor.mean == pytest.approx(1 - 0.38, abs=0.01)  # 1 - sum of squares
+
+    def test_more_samples_less_noise(self, rng):
+        confidence = rng.random(4000)
+        few, many = (metrics.noise_floor("ece_kde", confidence[:n], n_draws=40).mean for n in (250, 4000))
+        assert many < few / 2
+
+
+class TestReliabilityCurve:
+    def test_bins_are_those_of_ece(self, outcomes):
+        curve = metrics.reliability_curve(*outcomes, n_bins=8)
+        gaps = np.abs(curve.confidence - curve.accuracy) @ curve.counts / curve.counts.sum()
+        assert gaps == pytest.approx(metrics.ece(*outcomes, n_bins=8))
+        assert len(curve.edges) == 9
+        assert curve.counts.sum() == 400
+
+    def test_empty_bins(self):
+        curve = metrics.reliability_curve([True, False], [0.9, 0.95], n_bins=4, binning="width")
+        np.testing.assert_array_equal(curve.counts, [0, 0, 0, 2])
+        for values in (curve.confidence, curve.accuracy, curve.low, curve.high):
+            assert np.isnan(values[:3]).all()
+            assert not np.isnan(values[3])
+
+    @settings(max_examples=examples(40))
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.sampled_from([0.5, 0.8, 0.95]))
+    def test_band_holds_what_it_promises(self, confidence, level):
+        """At most half of the rest falls below the band, at most half above; and no narrower band will do."""
+        curve = metrics.reliability_curve([True] * len(confidence), confidence, n_bins=1, confidence_level=level)
+        chances, n = np.array(naive.count_distribution(confidence)), len(confidence)
+        shares = np.arange(n + 1) / n
+        tail = (1 - level) / 2 + 1e-12
+        assert chances[shares < curve.low[0] - 1e-9].sum() <= tail
+        assert chances[shares > curve.high[0] + 1e-9].sum() <= tail
+        assert chances[shares <= curve.low[0] + 1e-9].sum() >= tail - 2e-12
+        assert chances[shares >= curve.high[0] - 1e-9].sum() >= tail - 2e-12
+
+    def test_approximate_band_agrees_with_the_exact_one(self, rng):
+        """Weights of one force the approximation; it is within two samples of 500."""
+        confidence = rng.beta(6, 1, 500)
+        exact = metrics.reliability_curve([True] * 500, confidence, n_bins=1)
+        approximate = metrics.reliability_curve([True] * 500, confidence, n_bins=1, sample_weight=np.ones(500))
+        assert approximate.low[0] == pytest.approx(exact.low[0], abs=2 / 500)
+        assert approximate.high[0] == pytest.approx(exact.high[0], abs=2 / 500)
+
+    def test_calibrated_bins_fall_inside(self, rng):
+        confidence = rng.random(3000)
+        curve = metrics.reliability_curve(rng.random(3000) < confidence, confidence, n_bins=30, confidence_level=0.9)
+        inside = (curve.low <= curve.accuracy) & (curve.accuracy <= curve.high)
+        assert 22 <= inside.sum() <= 30
+
+    def test_certain_bin(self):
+        curve = metrics.reliability_curve([True] * 5, [1.0] * 5, n_bins=1, sample_weight=[0.5] * 5)
+        assert (curve.low[0], curve.high[0]) == (1.0, 1.0)
+
+
+class TestSummary:
+    def test_figures(self, predictions):
+        table = metrics.summary(*predictions, intervals=True, n_draws=20, n_resamples=30)
+        for row in table:
+            assert row.value == pytest.approx(metrics.METRICS[row.metric].function(*predictions))
+            alone = metrics.bootstrap(row.metric, *predictions, n_resamples=30)
+            assert (row.low, row.high) == pytest.approx((alone.low, alone.high))
+            if metrics.METRICS[row.metric].is_calibration_error:
+                floor = metrics.noise_floor(row.metric, predictions[1], n_draws=20)
+                assert (row.floor, row.floor_high) == pytest.approx((floor.mean, floor.quantiles[0.95]))
+            else:
+                assert row.floor is None
+
+    def test_without_distributions(self, outcomes):
+        table = metrics.summary(*outcomes, floors=False)
+        assert [row.metric for row in table] == ["ece_kde", "ece", "ks_error", "accuracy"]
+        assert "noise floor" not in str(table)
+        assert "interval" not in str(table)
+
+    def test_rendering(self, predictions):
+        table = metrics.summary(*predictions, n_draws=5)
+        lines = str(table).splitlines()
+        assert len(lines) == 7
+        assert lines[0].split() == ["metric", "value", "noise", "floor"]
+        assert f"{100 * table['ece'].value:.2f} %" in lines[2]
+        assert table._repr_html_().count("<tr>") == 7
+        assert json.loads(json.dumps(table.to_dict()))["nll"]["value"] == table["nll"].value
+
+
+class TestUncertainty:
+    def test_parts(self, rng):
+        probs = rng.dirichlet(np.ones(3), (4, 20))
+        found = metrics.predictive_uncertainty(probs)
+        mean = probs.mean(axis=0)
+        np.testing.assert_allclose(found.total_entropy, -(mean * np.log(mean)).sum(axis=1))
+        np.testing.assert_allclose(found.member_entropy, -(probs * np.log(probs)).sum(axis=2).mean(axis=0))
+        assert (found.mutual_information > 0).all()
+
+    def test_unanimous(self):
+        found = metrics.predictive_uncertainty(np.tile([[0.2, 0.8]], (3, 5, 1)))
+        np.testing.assert_allclose(found.mutual_information, 0.0, atol=1e-15)
+        np.testing.assert_allclose(found.hv, 0.0, atol=1e-15)
+
+    @pytest.mark.parametrize("kind", ["logits", "log_probs"])
+    def test_kinds_and_axes(self, rng, kind):
+        logits = rng.standard_normal((4, 20, 3))
+        probs = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+        given_scores = logits if kind == "logits" else np.log(probs)
+        expected = metrics.predictive_uncertainty(probs)
+        found = metrics.predictive_uncertainty(given_scores.swapaxes(0, 1), kind=kind, sources_axis=1)
+        for name in ("total_entropy", "member_entropy", "mutual_information", "hv"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+
+    def test_absent_members(self, rng):
+        probs = rng.dirichlet(np.ones(3), (4, 6))
+        holes = probs.copy()
+        holes[2, :] = np.nan
+        expected = metrics.predictive_uncertainty(probs[[0, 1, 3]])
+        found = metrics.predictive_uncertainty(holes, missing="skip")
+        for name in ("total_entropy", "member_entropy", "mutual_information", "hv"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+
+    def test_bad_input_is_told_as_in_truth_discovery(self):
+        from veridical.errors import NotNormalisedError
+
+        with pytest.raises(NotNormalisedError, match="source 1, sample 0"):
+            metrics.predictive_uncertainty([[[0.5, 0.5]], [[0.5, 0.9]]])
