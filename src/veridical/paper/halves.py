@@ -49,6 +49,7 @@ class Halves:
         With labels.
     n_splits : int
     seed : int
+        Split k uses the seed ``seed + k``, as :func:`veridical.compare_calibrators` does.
     """
 
     def __init__(self, predictions: Predictions, n_splits: int, seed: int) -> None:
@@ -58,13 +59,14 @@ class Halves:
         self.predictions = predictions
         self.labels: Labels = predictions.labels
         self.seed = check_integer(seed, "seed", 0)
-        generators = np.random.default_rng(self.seed).spawn(check_integer(n_splits, "splits", 1))
-        self.splits: list[tuple[Indices, Indices]] = [self._split(generator) for generator in generators]
+        n_splits = check_integer(n_splits, "splits", 1)
+        self.splits: list[tuple[Indices, Indices]] = [self._split(self.seed + k) for k in range(n_splits)]
         self._options = Calibrator()
         self._pooling = Pooling("mean")
 
-    def _split(self, generator: np.random.Generator) -> tuple[Indices, Indices]:
-        order = generator.permutation(self.predictions.n_samples)
+    def _split(self, seed: int) -> tuple[Indices, Indices]:
+        """The halves that :meth:`veridical.Predictions.split` makes with this seed, as indices."""
+        order = np.random.default_rng(seed).permutation(self.predictions.n_samples)
         half = len(order) // 2
         return np.sort(order[:half]), np.sort(order[half:])
 

@@ -31,6 +31,11 @@ def in_paper_units(metric: str, value: float) -> float:
     return 100 * value if METRICS[metric].in_percent else value
 
 
+def is_better(metric: str, a: float, b: float) -> bool:
+    """Whether ``a`` is a better value than ``b``."""
+    return a < b if METRICS[metric].lower_is_better else a > b
+
+
 @dataclass(frozen=True)
 class Value:
     """One cell, in the paper's units.
@@ -122,7 +127,7 @@ class PairedDifference:
         """The method that is really better, or None where the interval holds zero."""
         if self.low <= 0.0 <= self.high:
             return None
-        return self.a if METRICS[self.metric].better(self.difference, 0.0) else self.b
+        return self.a if is_better(self.metric, self.difference, 0.0) else self.b
 
 
 @dataclass(frozen=True)
@@ -250,7 +255,7 @@ def with_best_marked(rows: Iterable[Row]) -> list[Row]:
         for metric, value in row.values.items():
             shown = round(value.mean, decimals(metric))
             key = (row.group, metric)
-            if key not in best or METRICS[metric].better(shown, best[key]):
+            if key not in best or is_better(metric, shown, best[key]):
                 best[key] = shown
     return [
         replace(
