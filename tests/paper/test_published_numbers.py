@@ -12,7 +12,7 @@ from veridical.paper.tables import is_better
 
 METRICS = ("ece_kde", "ece", "nll", "brier", "ks_error", "accuracy")
 
-#: Where the paper's marks and its numbers disagree: (table, data set, architecture, ensemble, sources, metric) -> marked.
+#: Where the paper's marks and its numbers disagree: the place -> what it marks.
 SLIPS = {
     # Nothing is marked, and DE is best.
     ("A1", "CIFAR100", "PreResNet110", "deep", 10, "ece"): (),

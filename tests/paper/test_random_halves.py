@@ -125,7 +125,9 @@ def test_the_papers_setting_is_another():
     assert ours.settings["setting"] == "library"
     assert papers.settings["setting"] == "paper"
     assert ours.row("ptde-kde").values != papers.row("ptde-kde").values
-    assert paper.table2(ensembles, n_splits=2).row("ETS") == paper.table2(ensembles, n_splits=2, literal=True).row("ETS")
+    assert paper.table2(ensembles, n_splits=2).row("ETS") == paper.table2(ensembles, n_splits=2, literal=True).row(
+        "ETS"
+    )
 
 
 def test_bad_arguments():

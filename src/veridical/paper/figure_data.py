@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
+from veridical.calibrate import calibrators
 from veridical.metrics import bin_edges
 from veridical.metrics.sample import Booleans, Floats
 from veridical.paper.halves import Halves
@@ -16,6 +17,7 @@ from veridical.paper.inputs import Ensemble
 from veridical.paper.methods import Method
 from veridical.paper.names import EnsembleName
 from veridical.paper.posthoc import posthoc_sources
+from veridical.predictions.validation import check_choice
 from veridical.truth import discover
 
 N_BINS = 15
@@ -146,6 +148,7 @@ def bins_before_after(
         Decides the halves.
     n_threads : int, optional
     """
+    check_choice(method, calibrators(), "method")
     found = []
     for n in posthoc_sources(ensemble, sources):
         halves = Halves(ensemble.first(n), 1, seed)
