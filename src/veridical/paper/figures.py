@@ -72,7 +72,7 @@ def draw_figure2(table: Table) -> Figure:
             figure.suptitle(str(names[0]), fontsize=10)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    return figure
+        return _settled(figure)
 
 
 def _draw_metric(axes: Axes, rows: Sequence[Row], metric: str) -> None:
@@ -121,7 +121,7 @@ def draw_figure3(panels: Sequence[BinsBeforeAfter]) -> Figure:
             figure.colorbar(colours, ax=list(line), label="samples in bin", pad=0.01)
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
-    return figure
+        return _settled(figure)
 
 
 def _draw_bins(axes: Axes, panel: BinsBeforeAfter, k: int, colours: Any) -> None:
@@ -181,6 +181,13 @@ def draw_figure_a(panels: Sequence[DisagreementByScore]) -> Figure:
                 axis.set_xlabel("winning score")
                 axis.set_ylabel("HV")
                 axis.grid(alpha=0.25, linewidth=0.6)
+        return _settled(figure)
+
+
+def _settled(figure: Figure) -> Figure:
+    """The figure with everything in its place: the layout is worked out once, not anew for every file format."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     return figure
 
 
