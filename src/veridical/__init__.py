@@ -36,54 +36,43 @@ if TYPE_CHECKING:
         load_calibrator,
     )
     from veridical.data import load_demo
-    from veridical.evaluation import (
-        apply_calibrator,
-        compare_calibrators,
-        evaluate,
-        fit_calibrator,
-        inspect,
-    )
+    from veridical.evaluation import apply_calibrator, compare_calibrators, evaluate, fit_calibrator, inspect
     from veridical.predictions import Predictions
     from veridical.predictions.files import load, save
     from veridical.truth import Truth, discover
 
-_HOME = {
-    "Predictions": "veridical.predictions",
-    "Truth": "veridical.truth",
-    "discover": "veridical.truth",
-    "load": "veridical.predictions.files",
-    "load_demo": "veridical.data",
-    **dict.fromkeys(
-        (
-            "Auto",
-            "EnsembleTemperature",
-            "HistogramBinning",
-            "IRM",
-            "IROvA",
-            "Identity",
-            "Isotonic",
-            "LinearPool",
-            "LogPool",
-            "MatrixScaling",
-            "OptHist",
-            "OptKDE",
-            "PTDE",
-            "PTDEHist",
-            "Platt",
-            "Spline",
-            "Temperature",
-            "TruthLogit",
-            "VectorScaling",
-            "calibrators",
-            "load_calibrator",
-        ),
-        "veridical.calibrate",
+#: Where each public name lives.
+_HOMES = {
+    "veridical.predictions": ("Predictions",),
+    "veridical.predictions.files": ("load", "save"),
+    "veridical.data": ("load_demo",),
+    "veridical.truth": ("Truth", "discover"),
+    "veridical.calibrate": (
+        "IRM",
+        "PTDE",
+        "Auto",
+        "EnsembleTemperature",
+        "HistogramBinning",
+        "IROvA",
+        "Identity",
+        "Isotonic",
+        "LinearPool",
+        "LogPool",
+        "MatrixScaling",
+        "OptHist",
+        "OptKDE",
+        "PTDEHist",
+        "Platt",
+        "Spline",
+        "Temperature",
+        "TruthLogit",
+        "VectorScaling",
+        "calibrators",
+        "load_calibrator",
     ),
-    **dict.fromkeys(
-        ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"), "veridical.evaluation"
-    ),
-    "save": "veridical.predictions.files",
+    "veridical.evaluation": ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"),
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = ("calibrate", "errors", "metrics", "paper", "training")
 
 __all__ = [

@@ -152,7 +152,6 @@ def test_bad_values_in_long_arrays():
             metrics.ece(np.ones(len(confidence), dtype=bool), confidence, binning=binning)
 
 
-@pytest.mark.compiled  # plain Python refuses to round NaN, before it is told what to do about it
 @pytest.mark.parametrize("case", BAD_CONFIDENCES)
 def test_bad_confidences_in_equally_wide_bins(case):
     """There the kernel checks the numbers while it adds them up."""

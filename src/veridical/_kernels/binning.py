@@ -29,13 +29,14 @@ def _searched_bins(confidence, edges, bins):
 @kernel
 def _equal_width_bins(confidence, n_bins, bins):
     """The same bins where ``edges = linspace(0, 1, B + 1)``: a guess, put right by the edges, which are b * (1 / B)."""
-    step = 1.0 / n_bins
+    step, last = 1.0 / n_bins, np.float64(n_bins - 1)
     for i in range(confidence.shape[0]):
         w = confidence[i]
-        b = np.int32(w * n_bins)
-        b -= np.int32(w <= b * step)
-        b += np.int32(w > np.float64(b + np.int32(1)) * step)
-        bins[i] = min(max(b, np.int32(0)), np.int32(n_bins - 1))
+        b = np.floor(w * n_bins)
+        b -= 1.0 if w <= b * step else 0.0
+        b += 1.0 if w > (b + 1.0) * step else 0.0
+        b = b if b > 0.0 else 0.0  # so that NaN becomes 0: these are indices
+        bins[i] = np.int32(b if b < last else last)
 
 
 @kernel

@@ -22,6 +22,8 @@ LOSSES = ("nll", "mse")
 SMALLEST_PROBABILITY = 1e-20
 #: Temperatures are searched for between 1/50 and 50.
 _LARGEST = math.log(50.0)
+#: A derivative of the mean loss by ln T below this promises nothing.
+_FLAT = 1e-6
 _BLOCK_SIZE = 1 << 18
 
 
@@ -64,7 +66,7 @@ def fit_temperature(logs: Floats, labels: Labels, loss: str, n_threads: int | No
         return float(value), float(slope) * inverse
 
     value_at_one, slope = total(0.0)
-    if slope == 0.0:
+    if abs(slope) < _FLAT:
         return 1.0
     near, step = 0.0, -math.copysign(0.25, slope)
     while True:

@@ -55,9 +55,9 @@ class DataFacts:
 def _hash(predictions: Predictions) -> str:
     digest = hashlib.sha256()
     for source in predictions:
-        digest.update(np.ascontiguousarray(source))
+        digest.update(np.ascontiguousarray(source).data)
     if predictions.labels is not None:
-        digest.update(np.ascontiguousarray(predictions.labels))
+        digest.update(np.ascontiguousarray(predictions.labels).data)
     return digest.hexdigest()
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from veridical._atomic import atomic_file
 from veridical.calibrate import Calibrator
 from veridical.calibrate.base import Progress
 from veridical.evaluation.methods import make_calibrator
@@ -30,9 +34,16 @@ class Calibration:
     evaluation: Evaluation
     method: str
 
+    @property
+    def chosen(self) -> str | None:
+        """What "auto" chose, as "method on combine"."""
+        best = getattr(self.calibrator, "best_", None)
+        return None if best is None else f"{best.name} on {best.combine}"
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {**self.evaluation.to_dict(), "type": "calibration", "method": self.method}
+        found = {**self.evaluation.to_dict(), "type": "calibration", "method": self.method}
+        return found if self.chosen is None else {**found, "chosen": self.chosen}
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,16 @@ class Calibrated:
     probs: Array
     confidence: Array
     prediction: Array
+
+    @property
+    def mean_confidence(self) -> float:
+        """Mean over the samples."""
+        return float(np.mean(self.confidence)) if len(self.confidence) else float("nan")
+
+    def save(self, path: str | Path) -> None:
+        """Write an .npz with the arrays probs, confidence and prediction; it appears whole or not at all."""
+        with atomic_file(path) as stream:
+            np.savez(stream, probs=self.probs, confidence=self.confidence, prediction=self.prediction)
 
 
 def fit_calibrator(

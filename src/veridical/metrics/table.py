@@ -70,14 +70,14 @@ class Summary:
         """Metric name -> its figures, ready for JSON."""
         return {row.metric: {key: value for key, value in asdict(row).items() if key != "metric"} for row in self.rows}
 
-    def _table(self) -> list[list[str]]:
+    def table(self) -> list[list[str]]:
         """Heading and rows, without the columns that are empty throughout."""
         cells = [["metric", "value", "noise floor", "interval"], *(row.cells() for row in self.rows)]
         kept = [j for j in range(4) if any(row[j] for row in cells[1:])]
         return [[row[j] for j in kept] for row in cells]
 
     def __str__(self) -> str:
-        table = self._table()
+        table = self.table()
         widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
@@ -85,7 +85,7 @@ class Summary:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        heading, *rows = self._table()
+        heading, *rows = self.table()
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

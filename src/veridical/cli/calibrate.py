@@ -1,0 +1,51 @@
+"""``veridical calibrate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from veridical.cli.inputs import prediction_options, read
+from veridical.cli.output import Output, output_options
+
+
+@click.command()
+@prediction_options
+@click.option("--method", "-m", default="auto", show_default=True, help="A calibrator; see 'veridical methods'.")
+@click.option("--out", "-o", type=click.Path(dir_okay=False), help="Where to write the calibrator (.json).")
+@click.option("--report", "report_path", type=click.Path(dir_okay=False), help="Also write an HTML report.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@output_options
+def command(
+    method: str, out: str | None, report_path: str | None, seed: int, as_json: bool, quiet: bool, **where: Any
+) -> None:
+    """Fit a calibrator on PRED and its labels, and show what it is worth.
+
+    The figures come from fitting on one random half and scoring on the other; what is written to --out was fitted on
+    all samples.
+
+    \b
+    Examples:
+      veridical calibrate preds.npz --out cal.json
+      veridical calibrate preds.npz --method ptde --out cal.json --report report.html
+    """
+    from veridical.evaluation import fit_calibrator
+
+    output = Output(as_json, quiet)
+    predictions = read(**where)
+    with output.progress() as progress:
+        found = fit_calibrator(predictions, method=method, random_state=seed, progress=progress)
+        if out is not None:
+            found.calibrator.save(out)
+        if report_path is not None:
+            from veridical.report import build_report
+
+            build_report(predictions, method=method, random_state=seed, out=report_path, progress=progress)
+    output.table(*found.evaluation.rows(), title="Scored on the half that calibration has not seen; errors in %")
+    if found.chosen is not None:
+        output.say(f"auto chose {found.chosen}.")
+    for path in (out, report_path):
+        if path is not None:
+            output.say(f"Wrote {path}")
+    output.result({**found.to_dict(), "out": out, "report": report_path})

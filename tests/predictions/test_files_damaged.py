@@ -1,0 +1,360 @@
+"""Damaged, hostile and misnamed files: one clear error each, nothing run, nothing allocated for empty claims."""
+
+import json
+import os
+import pickle
+import shutil
+import struct
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+import zarr
+from conftest import examples
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import veridical as vd
+from veridical import errors
+from veridical.predictions.files.contents import reading
+from veridical.predictions.files.formats import FORMATS
+from veridical.predictions.files.labels import READERS, read_labels
+
+CLASSES = ["cat", "dog", "owl"]
+
+
+def ensemble(n_samples=6):
+    rng = np.random.default_rng(1)
+    logits = rng.normal(size=(2, n_samples, 3)).astype(np.float32)
+    labels = rng.integers(0, 3, n_samples)
+    return vd.Predictions(logits, labels, kind="logits", source_names=["a", "b"], class_names=CLASSES)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """One good file of each format that is a single file, small enough for damage to hit what matters."""
+    folder = tmp_path_factory.mktemp("whole")
+    predictions = ensemble()
+    for suffix in (".npz", ".npy", ".csv", ".parquet"):
+        vd.save(predictions, folder / f"good{suffix}")
+    np.savez_compressed(folder / "packed.npz", logits=predictions.values, labels=predictions.labels)
+    np.savez(folder / "plain.npz", logits=predictions.values, labels=predictions.labels)
+    torch.save(
+        {"logits": torch.from_numpy(predictions.values), "labels": torch.arange(3)[[0, 1, 2] * 2]}, folder / "good.pt"
+    )
+    return folder
+
+
+FILES = ["good.npz", "packed.npz", "plain.npz", "good.npy", "good.csv", "good.parquet", "good.pt"]
+
+
+@st.composite
+def damages(draw):
+    """What may happen to bytes: a cut, some changed, some put in."""
+    return (
+        draw(st.one_of(st.none(), st.floats(0, 1))),
+        draw(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), max_size=4)),
+        draw(st.one_of(st.none(), st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=8)))),
+    )
+
+
+def damage(content, how):
+    cut, flips, extra = how
+    content = bytearray(content if cut is None else content[: int(len(content) * cut)])
+    for place, change in flips:
+        if content:
+            content[int(len(content) * place)] ^= change
+    if extra is not None:
+        place = int(len(content) * extra[0])
+        content[place:place] = extra[1]
+    return bytes(content)
+
+
+def outcome(read, path, **options):
+    """What a reader gives, or what it says; exceptions that are not ours are failures."""
+    try:
+        return read(path, **options), ""
+    except errors.VeridicalError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(how=damages())
+def test_damage_gives_predictions_or_one_error(whole, tmp_path, name, how):
+    path = tmp_path / name
+    path.write_bytes(damage((whole / name).read_bytes(), how))
+    loaded, said = outcome(vd.load, path, kind="logits")
+    if loaded is None:
+        assert str(path) in said
+        assert "\n" not in said
+    else:
+        assert np.asarray(loaded.values).copy().nbytes <= 64 * path.stat().st_size
+
+
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(how=damages(), which=st.integers(0, 3))
+def test_damaged_zarr(tmp_path, how, which):
+    path = tmp_path / "good.zarr"
+    if not (tmp_path / "kept.zarr").exists():
+        vd.save(ensemble(), tmp_path / "kept.zarr")
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(tmp_path / "kept.zarr", path)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    target = files[which % len(files)]
+    target.write_bytes(damage(target.read_bytes(), how))
+    loaded, said = outcome(vd.load, path)
+    assert loaded is not None or str(path) in said
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".txt", ".csv", ".json", ".parquet", ".pt", ".pkl"])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(how=damages())
+def test_damaged_labels(tmp_path, suffix, how):
+    path, good = tmp_path / f"damaged{suffix}", tmp_path / f"good{suffix}"
+    if not good.exists():
+        write_labels(np.arange(9) % 3, good)
+        np.testing.assert_array_equal(read_labels(good), np.arange(9) % 3)
+    path.write_bytes(damage(good.read_bytes(), how))
+    labels, said = outcome(read_labels, path)
+    assert str(path) in said if labels is None else labels.ndim == 1
+
+
+def write_labels(labels, path):
+    listed = labels.tolist()
+    if path.suffix == ".npy":
+        np.save(path, labels)
+    elif path.suffix == ".npz":
+        np.savez(path, labels=labels)
+    elif path.suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        pa.parquet.write_table(pa.table({"label": listed}), path)
+    elif path.suffix == ".pt":
+        torch.save(torch.from_numpy(labels), path)
+    elif path.suffix == ".pkl":
+        path.write_bytes(pickle.dumps({b"labels": listed}))
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(listed))
+    else:
+        path.write_text("\n".join([*["label"] * (path.suffix == ".csv"), *map(str, listed)]) + "\n")
+
+
+@pytest.mark.parametrize("suffix", list(FORMATS))
+def test_not_there(tmp_path, suffix):
+    with pytest.raises(errors.FileFormatError, match=r"nothing\.[a-z]+ does not exist; check the name"):
+        vd.load(tmp_path / f"nothing{suffix}")
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if suffix != ".zarr"])
+def test_empty(tmp_path, suffix):
+    path = tmp_path / f"empty{suffix}"
+    path.touch()
+    with pytest.raises(errors.FileFormatError, match=r"empty.* is empty; write it again"):
+        vd.load(path)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".pt"])
+def test_wrong_suffix_says_what_it_is(whole, tmp_path, suffix):
+    other = "good.parquet" if suffix != ".parquet" else "good.npy"
+    path = tmp_path / f"misnamed{suffix}"
+    shutil.copy(whole / other, path)
+    with pytest.raises(errors.CorruptFileError, match=rf"it looks like a \{other[4:]} "):
+        vd.load(path)
+
+
+def test_unknown_suffix_lists_formats(tmp_path):
+    path = tmp_path / "predictions.xyz"
+    path.write_text("0.5")
+    with pytest.raises(errors.FileFormatError, match=r"suffix '\.xyz'; predictions come as \.npz, \.npy, \.csv"):
+        vd.load(path)
+    with pytest.raises(errors.FileFormatError, match=r"suffix '\.pt'; predictions are written as \.npz"):
+        vd.save(ensemble(), tmp_path / "predictions.pt")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".txt", ".json"])
+def test_special_files_are_not_waited_for(tmp_path, suffix):
+    path = tmp_path / f"pipe{suffix}"
+    os.mkfifo(path)
+    with pytest.raises(errors.FileFormatError, match="no regular file"):
+        read_labels(path) if suffix in (".txt", ".json") else vd.load(path)
+
+
+def test_unreadable(tmp_path):
+    path = tmp_path / "secret.npy"
+    np.save(path, np.zeros((1, 2, 2)))
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("this user may read everything")
+    with pytest.raises(errors.FileFormatError, match="check its permissions"):
+        vd.load(path)
+
+
+def npy(shape, descr="'<f4'", content=b"", order="False", version=1):
+    """A .npy image with any claim in its header."""
+    header = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n".encode()
+    return (
+        b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(header)) + header + content
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (npy("(1000000000, 1000000, 1000)"), "shape .* bytes are there"),
+        (npy("(2, 3, 4)", content=bytes(95)), r"96 bytes, and 95 bytes are there"),
+        (npy("(2, 3, 4)", content=bytes(97)), r"96 bytes, and 97 bytes are there"),
+        (npy("(0, 99999999999999999999999999, 4)"), "cannot be read as a .npy array"),
+        (npy("(2, 3" + "," * 20_000 + ")"), "claims a header of"),
+        (b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + bytes(50), "claims a header of 4,294,967,295 bytes"),
+        (b"\x93NUMPY\x01\x00", "is truncated"),
+        (b"\x93NU", "is truncated"),
+        (npy("(2, 3)", version=9), "not a .npy array"),
+        (npy("(2, 3)", descr="'<f4', 'descr': [('a', '<f4')]"), "records"),
+        (npy("(2, 3)", descr="[('a', '<f4')]"), "records with named fields"),
+        (npy("(2, 3)", descr="'|V2'", content=bytes(12)), "has dtype .V2; save real numbers"),
+        (npy("(2, 3)", descr="'<U0'"), "has dtype"),
+        (npy("(2, 3, 2)", descr="'<c8'", content=bytes(96)), "has dtype complex64; give real numbers"),
+        (npy("(2, 3)", descr="'<M8[s]'"), "cannot be understood"),
+        (npy("__import__('os').system('false')"), "says no dtype, order or shape"),
+    ],
+)
+def test_npy_headers(tmp_path, content, message):
+    path = tmp_path / "claims.npy"
+    path.write_bytes(content)
+    with pytest.raises(errors.InvalidInputError, match=message) as caught:
+        vd.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_headers_of_other_writers(tmp_path):
+    numbers = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    path = tmp_path / "python2.npy"
+    path.write_bytes(npy("(2L, 3L, 2L)", content=numbers.tobytes()))
+    np.testing.assert_array_equal(vd.load(path).values, numbers)
+    path.write_bytes(npy("(2, 3, 2)", content=numbers.tobytes(), version=2))
+    np.testing.assert_array_equal(vd.load(path).values, numbers)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_archives_that_claim_too_much(tmp_path, method):
+    path = tmp_path / "claims.npz"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("logits.npy", npy("(1000000000, 1000000, 1000)", content=bytes(1000)))
+    with pytest.raises(errors.CorruptFileError, match=r"bytes are there|unusual way"):
+        vd.load(path)
+
+
+def test_archive_whose_directory_lies(tmp_path):
+    path = tmp_path / "lies.npz"
+    np.savez_compressed(path, logits=np.zeros((2, 3, 4), np.float32))
+    content = bytearray(path.read_bytes())
+    entry = content.rindex(b"PK\x01\x02")
+    content[entry + 24 : entry + 28] = struct.pack("<I", 2**32 - 2)
+    path.write_bytes(content)
+    with pytest.raises(errors.CorruptFileError, match="far more than its"):
+        vd.load(path)
+
+
+def test_archive_checksum(tmp_path):
+    path = tmp_path / "changed.npz"
+    np.savez_compressed(path, logits=np.random.default_rng(0).normal(size=(2, 300, 4)))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(errors.CorruptFileError, match=r"cannot be read as a .npz archive"):
+        vd.load(path)
+
+
+class Trap:
+    """Leaves a file where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+@pytest.mark.parametrize("name", ["p.npy", "p.npz", "p.pkl", "p.pickle", "p.joblib", "p.pt", "p.zarr"])
+def test_pickles_are_refused_and_not_run(tmp_path, name):
+    path, sprung = tmp_path / name, tmp_path / "sprung"
+    trap = np.array([Trap(sprung), Trap(sprung)], dtype=object)
+    if name == "p.npy":
+        np.save(path, trap, allow_pickle=True)
+    elif name == "p.npz":
+        np.savez(path, logits=trap)
+    elif name == "p.pt":
+        torch.save([Trap(sprung)], path)
+    elif name == "p.zarr":
+        group = zarr.open_group(str(path), mode="w", zarr_format=2)
+        group.create_array("logits", shape=(2, 3, 2), dtype="float32", compressors=None)
+        metadata = json.loads((path / "logits" / ".zarray").read_text())
+        metadata["filters"] = [{"id": "pickle", "protocol": 5}]
+        (path / "logits" / ".zarray").write_text(json.dumps(metadata))
+        (path / "logits" / "0.0.0").write_bytes(pickle.dumps(Trap(sprung)))
+    else:
+        path.write_bytes(pickle.dumps(Trap(sprung)))
+    with pytest.raises(errors.FileFormatError, match=r"run programs.*(convert it|write it again)"):
+        vd.load(path)
+    assert not sprung.exists()
+
+
+def test_pickled_labels_are_plain_or_refused(tmp_path):
+    path, sprung = tmp_path / "labels.pkl", tmp_path / "sprung"
+    path.write_bytes(pickle.dumps([0, Trap(sprung)]))
+    with pytest.raises(errors.UnsafePickleError, match="is refused"):
+        vd.load(vd.save(ensemble(2), tmp_path / "p.npz"), labels=path)
+    assert not sprung.exists()
+
+
+def test_claims_cost_no_memory(tmp_path):
+    """In a process that may not have the memory that the files claim."""
+    (tmp_path / "a.npy").write_bytes(npy("(100000, 100000, 100)", content=bytes(4000)))
+    group = zarr.open_group(str(tmp_path / "b.zarr"), mode="w")
+    group.create_array("probs", shape=(100_000, 100_000, 100), chunks=(1, 100_000, 100), dtype="float32")
+    with (tmp_path / "c.csv").open("w") as file:
+        file.write("sample,source,x,y\n" + "".join(f"{n},s{n},0.5,0.5\n" for n in range(30_000)))
+    program = (
+        "import resource, sys, veridical as vd, zarr, numpy\n"
+        "from veridical.errors import FileFormatError\n"
+        "import veridical.predictions.files\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({12 << 30}, {12 << 30}))\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: vd.load(path)\n"
+        "    except FileFormatError as error: print(error)\n"
+    )
+    paths = [str(tmp_path / name) for name in ("a.npy", "b.zarr", "c.csv")]
+    done = subprocess.run([sys.executable, "-c", program, *paths], capture_output=True, text=True, check=True)
+    said = done.stdout.splitlines()
+    assert len(said) == 3
+    assert "bytes are there" in said[0]
+    assert "far more than its" in said[1]
+    assert "under 1% of all pairs" in said[2]
+
+
+def test_names_that_no_file_can_have(tmp_path):
+    with pytest.raises(errors.FileFormatError, match="File name too long"):
+        vd.load(tmp_path / ("x" * 5000 + ".npy"))
+    with pytest.raises(errors.FileFormatError, match="does not exist"):
+        vd.load("nul\0.npy")
+    with pytest.raises(errors.ParameterError, match=r"path is a ndarray; .* veridical\.Predictions of an array"):
+        vd.load(np.zeros((1, 2, 3)))
+
+
+def test_what_does_not_fit_into_memory_is_said(tmp_path):
+    with (
+        pytest.raises(errors.FileFormatError, match="does not fit into memory"),
+        reading(tmp_path / "large.csv", "a .csv table"),
+    ):
+        np.empty(1 << 62, np.uint8)
+
+
+def test_every_label_format_is_damaged_above():
+    assert set(READERS) - {".pth", ".pk", ".pickle", ""} == {
+        ".npy", ".npz", ".txt", ".csv", ".json", ".parquet", ".pt", ".pkl",
+    }  # fmt: skip
