@@ -76,3 +76,11 @@ def real_ensemble(request: pytest.FixtureRequest) -> tuple[str, np.ndarray, np.n
 def rng() -> np.random.Generator:
     """A generator with a fixed seed."""
     return np.random.default_rng(int(os.environ.get("VERIDICAL_TEST_SEED", "0")))
+
+
+def load_paper_source() -> str:
+    """The LaTeX source of the paper whose tables are reproduced, or skip."""
+    path = SHARED / "paper" / "paper.tex"
+    if not path.exists():
+        pytest.skip("the paper's source is not beside the project")
+    return path.read_text(encoding="utf-8")
