@@ -71,6 +71,7 @@ _HOMES = {
         "calibrators",
         "load_calibrator",
     ),
+    "veridical.report": ("Report", "build_report"),
     "veridical.evaluation": ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -114,6 +115,7 @@ __all__ = [
     "load_calibrator",
     "load_demo",
     "metrics",
+    "paper",
     "paper",
     "save",
     "training",
