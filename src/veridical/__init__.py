@@ -116,7 +116,6 @@ __all__ = [
     "load_demo",
     "metrics",
     "paper",
-    "paper",
     "save",
     "training",
 ]
