@@ -133,7 +133,16 @@ def report(name: str, rows: dict[str, np.ndarray], floors: np.ndarray) -> None:
     floor = 100 * floors.mean(axis=0)
     print(f"\n{name}: best baseline in ECE-KDE {best['ece_kde']}, in ECE {best['ece']}")
     print(f"noise floor: ECE-KDE {floor[0]:.3f}, ECE {floor[1]:.3f}")
-    titles = ("ECE-KDE", 8), ("to best", 16), ("ECE", 7), ("to best", 16), ("KS", 6), ("Brier", 7), ("NLL", 8), ("MSE", 8)
+    titles = (
+        ("ECE-KDE", 8),
+        ("to best", 16),
+        ("ECE", 7),
+        ("to best", 16),
+        ("KS", 6),
+        ("Brier", 7),
+        ("NLL", 8),
+        ("MSE", 8),
+    )
     print(" " * 24 + " ".join(f"{title:>{width}}" for title, width in (*titles, ("ACC", 6))))
     for row, values in rows.items():
         kde, ece, ks, top, nll, mse, acc = values.mean(axis=0)

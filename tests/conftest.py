@@ -23,6 +23,12 @@ def examples(n: int) -> int:
     return max(n // 50, 5) if INTERPRETED else n
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiled code passes over NaN in silence; NumPy's scalars, which stand in for it, warn."""
+    if INTERPRETED:
+        config.addinivalue_line("filterwarnings", "ignore::RuntimeWarning")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what plain Python cannot do in reasonable time."""
     if INTERPRETED:
@@ -70,3 +76,11 @@ def real_ensemble(request: pytest.FixtureRequest) -> tuple[str, np.ndarray, np.n
 def rng() -> np.random.Generator:
     """A generator with a fixed seed."""
     return np.random.default_rng(int(os.environ.get("VERIDICAL_TEST_SEED", "0")))
+
+
+def load_paper_source() -> str:
+    """The LaTeX source of the paper whose tables are reproduced, or skip."""
+    path = SHARED / "paper" / "paper.tex"
+    if not path.exists():
+        pytest.skip("the paper's source is not beside the project")
+    return path.read_text(encoding="utf-8")

@@ -321,3 +321,54 @@ def aurc(correct, score):
         wrong += sum(rates[x]) / len(rates[x])
         total += wrong / k
     return total / len(samples)
+
+
+# --- calibrators -----------------------------------------------------------------------------------------------------
+
+
+def full_vector(row, c, w, margin):
+    """The winner's score replaced by w, the others scaled to what is left, the winner made strict again."""
+    others = sum(value for l, value in enumerate(row) if l != c)
+    result = [value * (1 - w) / others if others > 0 else (1 - w) / (len(row) - 1) for value in row]
+    result[c] = w
+    total = sum(result)
+    return project([value / total for value in result], c, margin)
+
+
+def isotonic(scores, targets):
+    """Least-squares non-decreasing fit at each distinct score, by the max-min formula.
+
+    The value at x is max over a <= x of min over b >= x of the mean target of scores in [a, b].
+    """
+    levels = sorted(set(scores))
+
+    def mean(a, b):
+        chosen = [t for s, t in zip(scores, targets, strict=True) if a <= s <= b]
+        return sum(chosen) / len(chosen)
+
+    return {x: max(min(mean(a, b) for b in levels if b >= x) for a in levels if a <= x) for x in levels}
+
+
+def temperature_loss(logs, label, inverse, squared):
+    """Loss of one sample under softmax(inverse * logs)."""
+    q = softmax([inverse * x for x in logs])
+    if squared:
+        return sum((value - (l == label)) ** 2 for l, value in enumerate(q))
+    return -math.log(q[label])
+
+
+def log_pool(sources, weights):
+    """softmax(sum_s a_s ln p_s) of one sample."""
+    return softmax(
+        [sum(a * math.log(p[l]) for a, p in zip(weights, sources, strict=True)) for l in range(len(sources[0]))]
+    )
+
+
+def mixture_gains(scores, shares):
+    """mean_n p_s / sum_t a_t p_t for each source s."""
+    gains = [0.0] * len(shares)
+    for row in scores:
+        mixture = sum(a * p for a, p in zip(shares, row, strict=True))
+        for s, p in enumerate(row):
+            gains[s] += p / mixture / len(scores)
+    return gains

@@ -38,7 +38,32 @@ MAY_IMPORT = {
         "calibrate",
         "evaluation",
     },
-    "cli": {"_version", "errors", "_extras", "_atomic", "predictions", "data", "calibrate", "evaluation", "report", "metrics", "training"},
+    "paper": {
+        "_version",
+        "_atomic",
+        "_parallel",
+        "errors",
+        "predictions",
+        "truth",
+        "metrics",
+        "calibrate",
+        "data",
+    },
+    "cli": {
+        "_version",
+        "errors",
+        "_extras",
+        "_atomic",
+        "predictions",
+        "truth",
+        "data",
+        "calibrate",
+        "evaluation",
+        "report",
+        "metrics",
+        "paper",
+        "training",
+    },
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from veridical._version import __version__
 
 if TYPE_CHECKING:
-    from veridical import calibrate, errors, metrics, training
+    from veridical import calibrate, errors, metrics, paper, training
     from veridical.calibrate import (
         IRM,
         PTDE,
@@ -72,10 +72,11 @@ _HOMES = {
         "calibrators",
         "load_calibrator",
     ),
+    "veridical.report": ("Report", "build_report"),
     "veridical.evaluation": ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("calibrate", "errors", "metrics", "training")
+_MODULES = ("calibrate", "errors", "metrics", "paper", "training")
 
 __all__ = [
     "IRM",
@@ -115,6 +116,7 @@ __all__ = [
     "load_calibrator",
     "load_demo",
     "metrics",
+    "paper",
     "save",
     "training",
 ]

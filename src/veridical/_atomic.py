@@ -88,7 +88,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
             target.rename(aside)
         try:
             fresh.rename(target)
-        except OSError:
+        except BaseException:  # an interrupt, too, leaves what was there before
             if aside.exists():
                 aside.rename(target)
             raise

@@ -12,10 +12,16 @@ NAMES = tuple(vd.calibrators())
 KEEPING = tuple(name for name, method in vd.calibrators().items() if method.keeps_labels)
 
 
-def labelled_ensemble(rng, n_sources=5, n_samples=300, n_classes=4, dtype=np.float64, right=0.7):
-    """An ensemble and labels that its mean predicts with probability ``right``, else another class."""
+def labelled_ensemble(rng, n_sources=5, n_samples=300, n_classes=4, dtype=np.float64, right=None):
+    """An ensemble and labels: drawn from its sharpened mean (so that it is under-confident), or the mean's label with
+    probability ``right`` and another one otherwise."""
     probs = random_ensemble(rng, n_sources, n_samples, n_classes, dtype)
-    top = probs.astype(np.float64).mean(axis=0).argmax(axis=1)
+    mean = probs.astype(np.float64).mean(axis=0)
+    if right is None:
+        sharpened = mean**1.5 / (mean**1.5).sum(axis=1, keepdims=True)
+        drawn = (sharpened.cumsum(axis=1) < rng.random((n_samples, 1))).sum(axis=1)
+        return probs, np.minimum(drawn, n_classes - 1)
+    top = mean.argmax(axis=1)
     other = (top + rng.integers(1, n_classes, n_samples)) % n_classes
     return probs, np.where(rng.random(n_samples) < right, top, other)
 

@@ -47,7 +47,7 @@ def assert_sane(calibrator, probs):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(25))
 @given(case=degenerate_sets())
 def test_degenerate_calibration_sets(name, case):
     probs, labels = case

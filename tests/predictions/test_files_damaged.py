@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import veridical as vd
 from veridical import errors
+from veridical.predictions.files.contents import reading
 from veridical.predictions.files.formats import FORMATS
 from veridical.predictions.files.labels import READERS, read_labels
 
@@ -334,6 +335,23 @@ def test_claims_cost_no_memory(tmp_path):
     assert "bytes are there" in said[0]
     assert "far more than its" in said[1]
     assert "under 1% of all pairs" in said[2]
+
+
+def test_names_that_no_file_can_have(tmp_path):
+    with pytest.raises(errors.FileFormatError, match="File name too long"):
+        vd.load(tmp_path / ("x" * 5000 + ".npy"))
+    with pytest.raises(errors.FileFormatError, match="does not exist"):
+        vd.load("nul\0.npy")
+    with pytest.raises(errors.ParameterError, match=r"path is a ndarray; .* veridical\.Predictions of an array"):
+        vd.load(np.zeros((1, 2, 3)))
+
+
+def test_what_does_not_fit_into_memory_is_said(tmp_path):
+    with (
+        pytest.raises(errors.FileFormatError, match="does not fit into memory"),
+        reading(tmp_path / "large.csv", "a .csv table"),
+    ):
+        np.empty(1 << 62, np.uint8)
 
 
 def test_every_label_format_is_damaged_above():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +75,37 @@ def test_a_line_per_epoch_where_there_is_no_terminal(tmp_path: Path, data: Path)
     assert "2 members in" in result.stdout
 
 
+def test_a_bar_on_a_terminal(tmp_path: Path, data: Path) -> None:
+    """Run on a pseudo-terminal, the program shows accuracy and time left."""
+    controller, terminal = pty.openpty()
+    words = ["train", "--dataset", "npz", "--data", data, *QUICK, "--members", 1, "--out", tmp_path / "run"]
+    program = [sys.executable, "-m", "veridical", *map(str, words)]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=terminal, env=environment) as process:
+        os.close(terminal)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(controller, 65536)
+            except OSError:  # the other end is closed
+                break
+    os.close(controller)
+    assert process.returncode == 0
+    assert b"run 1, epoch 2/2" in shown
+    assert b"training accuracy" in shown
+    assert b"0:00:0" in shown
+    assert b"member-000 written, test accuracy" in shown
+
+
+def test_the_data_directory_has_a_default(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = refused(veridical("train", "--dataset", "cifar100", "--arch", "wideresnet28x10", "--out", "run"))
+    assert said.startswith("Error: data does not exist; unpack cifar-100-python.tar.gz")
+    monkeypatch.setenv("VERIDICAL_DATA", str(tmp_path))
+    said = refused(veridical("train", "--dataset", "cifar100", "--out", "run"))
+    assert "holds no cifar100 train files" in said
+
+
 def test_other_peoples_checkpoints(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (6, 32, 32, 3), dtype=np.uint8)
@@ -121,10 +156,33 @@ def test_refusals_are_one_sentence_and_code_two(tmp_path: Path, data: Path) -> N
     assert not (tmp_path / "p.npz").exists()
 
 
-def test_help_lists_the_choices_without_pytorch() -> None:
-    import subprocess
-    import sys
+def test_without_pytorch_the_extra_is_named(tmp_path: Path, data: Path) -> None:
+    """As in an installation without the extra: importing torch fails."""
+    program = """
+import sys
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ImportError("no torch here")
+sys.meta_path.insert(0, NoTorch())
+import numpy as np
+from sklearn.naive_bayes import GaussianNB
+from veridical.cli import main
+from veridical.training import collect_predictions
+rows, labels = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+assert collect_predictions([GaussianNB().fit(rows, labels)], (rows, labels)).n_classes == 3
+main(["train", "--dataset", "npz", "--data", sys.argv[1], "--out", sys.argv[2]])
+"""
+    words = [sys.executable, "-c", program, str(data), str(tmp_path / "run")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.strip() == (
+        "Error: This needs torch, which is not installed; run: pip install 'veridical[torch]'"
+    )
+    assert not (tmp_path / "run").exists()
 
+
+def test_help_lists_the_choices_without_pytorch() -> None:
     program = (
         "import sys\n"
         "from click.testing import CliRunner\n"

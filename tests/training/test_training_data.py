@@ -273,6 +273,8 @@ def test_npz_without_names_counts_the_classes_of_both_splits(tmp_path: Path) -> 
         ({"train_images": None}, DatasetError, "holds no array train_images; give a .npz file with train_images"),
         ({"train_labels": [0, 1, 2, 3, 0, 0]}, LabelError, "the label of sample 3 is 3; with 3 classes"),
         ({"train_labels": [0, 1, 2, -1, 0, 0]}, LabelError, "the label of sample 3 is -1"),
+        ({"train_labels": list("abcabc")}, LabelError, "labels have dtype <U1; give integers from 0 to 2"),
+        ({"train_labels": list("abcabc"), "class_names": None}, LabelError, "labels have dtype <U1"),
         ({"train_labels": [0, 1]}, LabelError, "there are 2 labels for 6 samples"),
         ({"train_images": np.zeros((6, 32, 32, 3))}, DtypeError, "dtype float64; give pixels from 0 to 255 as uint8"),
         ({"train_images": np.zeros((6, 32), np.uint8)}, ShapeError, r"shape \(6, 32\); give \(images, height"),

@@ -22,6 +22,7 @@ from veridical.training import collect_predictions, load_ensemble, train_ensembl
 from veridical.training.batches import ImageBatches
 from veridical.training.data.images import ImageSet
 from veridical.training.recipes import RECIPES, Recipe
+from veridical.training.rundir import RunDirectory
 
 QUICK = Recipe(schedule="one-cycle", epochs=2, batch_size=32, learning_rate=0.1)
 
@@ -196,6 +197,23 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="holds a run with train_fingerprint"):
         train_ensemble(replace(train, labels=labels), test, recipe=QUICK, **options)
     assert contents(tmp_path) == before
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    with (
+        RunDirectory(tmp_path).alone(),
+        pytest.raises(ParameterError, match=r"another process is training in .*; wait for it"),
+    ):
+        train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
+    train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
+
+
+def test_what_a_killed_process_was_writing_is_swept_away(tmp_path: Path) -> None:
+    strange = (".member-000.npy.x1y2", ".trajectory-000.state.safetensors.abc", ".run.json.q", ".notes.txt", "own.npy")
+    for name in strange:
+        (tmp_path / name).touch()
+    train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
+    assert [name for name in strange if (tmp_path / name).exists()] == [".notes.txt", "own.npy"]
 
 
 def test_images_that_do_not_fit(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+import veridical as vd
 from veridical.errors import (
     InvalidInputError,
     LabelError,
@@ -25,7 +26,8 @@ from veridical.errors import (
     StorageError,
 )
 from veridical.training import collect_predictions
-from veridical.training.stream import map_npz_array
+
+torch.set_num_threads(1)  # the tests run several processes at a time
 
 
 def linear(seed: int, classes: int = 4) -> nn.Module:
@@ -73,9 +75,10 @@ def test_the_file_is_a_plain_npz_whose_scores_can_be_mapped(tmp_path: Path, load
         assert stored["source_names"].tolist() == ["first", "second"]
     with zipfile.ZipFile(out) as archive:
         assert archive.testzip() is None
-    mapped = map_npz_array(out, "logits")
-    assert mapped.flags.aligned
-    assert mapped.offset % 64 == 0  # type: ignore[attr-defined]
+    assert found.values.flags.aligned
+    loaded = vd.load(out)
+    assert (loaded.kind, loaded.source_names) == ("logits", ("first", "second"))
+    np.testing.assert_array_equal(loaded.values, found.values)
 
 
 def test_an_iterator_of_models_is_consumed_one_at_a_time(loader: DataLoader) -> None:
@@ -89,6 +92,10 @@ def test_an_iterator_of_models_is_consumed_one_at_a_time(loader: DataLoader) -> 
     models = load()
     assert collect_predictions(models, loader).n_sources == 4
     assert alive == [0, 1, 2, 3]
+
+
+def test_a_module_list_is_a_list(loader: DataLoader) -> None:
+    assert collect_predictions(nn.ModuleList([linear(0), linear(1)]), loader).n_sources == 2
 
 
 def test_modules_stay_as_they_were(loader: DataLoader) -> None:

@@ -14,6 +14,8 @@ from veridical.training import build
 from veridical.training.checkpoints import save_weights
 from veridical.training.zoo import find_checkpoints, load_checkpoint, load_checkpoints, our_name, zoo_normalisation
 
+torch.set_num_threads(1)  # the tests run several processes at a time
+
 
 @pytest.mark.parametrize("arch", sorted(ZOO))
 def test_a_zoo_network_computes_the_same_here(tmp_path: Path, arch: str) -> None:
@@ -161,9 +163,20 @@ def test_networks_come_one_at_a_time(tmp_path: Path) -> None:
 
 
 def test_normalisation_of_the_zoo() -> None:
-    assert zoo_normalisation("preresnet110", "veridical") is None
-    assert zoo_normalisation("resnet50", "pytorch-ensembles") is None  # ImageNet's own
-    assert zoo_normalisation("wideresnet28x10", "pytorch-ensembles").mean == (0.4914, 0.4822, 0.4465)  # type: ignore[union-attr]
+    plain = [Path("CIFAR100-PreResNet110-3.pt")]
+    assert zoo_normalisation("preresnet110", "veridical", plain) is None
+    assert zoo_normalisation("resnet50", "pytorch-ensembles", plain) is None  # ImageNet's own
+    for name, mean in [
+        ("CIFAR100-WideResNet28x10-3.pt", 0.4914),
+        ("CIFAR10-SSE_WideResNet28x10_run_1-3.pt", 0.5071),
+        ("CIFAR10-cSGLD_WideResNet28x10_run_1-3.pt", 0.5071),
+        ("CIFAR10-FGE_WideResNet28x10_run_1-3.pt", 0.485),
+    ]:
+        found = zoo_normalisation("wideresnet28x10", "pytorch-ensembles", [Path("zoo") / name])
+        assert found is not None
+        assert found.mean[0] == mean
+    with pytest.raises(ParameterError, match=r"different methods \(SSE, plain\), .*; predict each method by itself"):
+        zoo_normalisation("preresnet110", "pytorch-ensembles", [*plain, Path("CIFAR10-SSE_PreResNet110-1.pt")])
 
 
 def test_loading_does_not_move_the_global_generator(tmp_path: Path) -> None:

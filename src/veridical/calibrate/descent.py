@@ -18,6 +18,9 @@ from veridical.predictions.validation import RandomState, check_random_state
 Booleans = npt.NDArray[np.bool_]
 #: Loss and its gradient by the confidences, and the natural length of a step.
 LossAndGradient = tuple[float, Floats, float]
+#: Samples that a step looks at: all of them, or some by number.
+Batch = npt.NDArray[np.intp] | slice
+EVERYTHING = slice(None)
 #: Integral of the squared triweight kernel with half-width one.
 _ROUGHNESS = 350 / 429
 
@@ -71,52 +74,67 @@ class Descent:
         self.n_bins = len(edges) + 1
         self.generator = check_random_state(settings.random_state)
 
-    def run(
-        self, psi: Floats, n_steps: int, rate: float, loss: Callable[[Floats, npt.NDArray[np.intp]], LossAndGradient]
-    ) -> Floats:
-        """``n_steps`` steps down ``loss``."""
-        everything = np.arange(len(self.score))
-        normalised, batch_size = self.settings.step_rule == "normalised", self.settings.batch_size
+    def run(self, psi: Floats, n_steps: int, rate: float, loss: Callable[[Floats, Batch], LossAndGradient]) -> Floats:
+        """``n_steps`` steps down ``loss``.
+
+        On the whole data a normalised step that does not lower the loss is not taken, and the next one is half as
+        long; on a batch this cannot be told.
+        """
+        here = None
         for _ in range(n_steps):
-            batch = everything
-            if batch_size is not None and batch_size < len(everything):
-                batch = np.sort(self.generator.choice(len(everything), batch_size, replace=False))
-            value, direction, length = self._direction(psi, batch, loss)
-            if not normalised:
-                psi = psi - rate * direction
-                continue
-            curvature = np.bincount(self.bins[batch], self.reach[batch] ** 2, self.n_bins) / len(batch)
-            step = rate * length * np.where(curvature > 0, direction / np.where(curvature > 0, curvature, 1.0), 0.0)
-            # On the whole data a step that does not lower the loss is not taken; on a batch this cannot be told.
-            if batch is not everything or loss(self._confidence(psi - step), everything)[0] < value:
-                psi = psi - step
+            batch = self._batch()
+            here = here or self._direction(psi, batch, loss)
+            moved = psi - rate * self._step(here, batch)
+            there = self._direction(moved, batch, loss) if self._checks(batch) else None
+            if there is None or there[0] < here[0]:
+                psi, here = moved, there
             else:
                 rate /= 2
         return psi
 
-    def histogram(self, confidence: Floats, batch: npt.NDArray[np.intp]) -> LossAndGradient:
+    def _batch(self) -> Batch:
+        size = self.settings.batch_size
+        if size is None or size >= len(self.score):
+            return EVERYTHING
+        return np.sort(self.generator.choice(len(self.score), size, replace=False))
+
+    def _checks(self, batch: Batch) -> bool:
+        return self.settings.step_rule == "normalised" and isinstance(batch, slice)
+
+    def _step(self, here: LossAndGradient, batch: Batch) -> Floats:
+        """The gradient by psi or, normalised, over the curvature of w in psi and in units of the natural length."""
+        _, direction, length = here
+        if self.settings.step_rule == "plain":
+            return direction
+        bins = self.bins[batch]
+        curvature = np.bincount(bins, self.reach[batch] ** 2, self.n_bins) / len(bins)
+        step: Floats = length * np.where(curvature > 0, direction / np.where(curvature > 0, curvature, 1.0), 0.0)
+        return step
+
+    def histogram(self, confidence: Floats, batch: Batch) -> LossAndGradient:
         """The histogram loss, with a step of natural length one."""
         chosen = self.settings.loss_bins
         if chosen == "scores":
-            gaps = np.bincount(self.bins[batch], confidence - self.correct[batch], self.n_bins)
+            bins = self.bins[batch]
+            gaps = np.bincount(bins, confidence - self.correct[batch], self.n_bins)
             signs = np.sign(gaps).astype(np.float64)
-            return float(np.abs(gaps).sum()) / len(batch), signs[self.bins[batch]] / len(batch), 1.0
+            return float(np.abs(gaps).sum()) / len(bins), signs[bins] / len(bins), 1.0
         edges = self.edges if chosen == "fixed" else bin_edges(confidence, self.n_bins)
         return (*histogram_loss(confidence, self.correct[batch], edges), 1.0)
 
-    def kde(self, confidence: Floats, batch: npt.NDArray[np.intp]) -> LossAndGradient:
+    def kde(self, confidence: Floats, batch: Batch) -> LossAndGradient:
         """The KDE loss, with a step as long as the bandwidth."""
         return significant_kde_loss(confidence, self.correct[batch], float(self.settings.significance))
 
-    def _confidence(self, psi: Floats) -> Floats:
-        return np.clip(self.score - psi[self.bins] * self.reach, 0.0, 1.0)
-
     def _direction(
-        self, psi: Floats, batch: npt.NDArray[np.intp], loss: Callable[..., LossAndGradient]
+        self, psi: Floats, batch: Batch, loss: Callable[..., LossAndGradient]
     ) -> tuple[float, Floats, float]:
         """Loss on the batch, its gradient by psi (zero through clipped samples), and the natural step length."""
-        raw = self.score[batch] - psi[self.bins[batch]] * self.reach[batch]
-        value, gradient, length = loss(np.clip(raw, 0.0, 1.0), batch)
-        gradient = np.where((raw >= 0.0) & (raw <= 1.0), -gradient * self.reach[batch], 0.0)
-        by_psi: Floats = np.bincount(self.bins[batch], gradient, self.n_bins).astype(np.float64)
+        bins, reach = self.bins[batch], self.reach[batch]
+        raw = self.score[batch] - psi[bins] * reach
+        confidence = np.clip(raw, 0.0, 1.0)
+        value, gradient, length = loss(confidence, batch)
+        gradient = gradient * reach
+        gradient *= raw == confidence
+        by_psi: Floats = -np.bincount(bins, gradient, self.n_bins).astype(np.float64)
         return value, by_psi, length

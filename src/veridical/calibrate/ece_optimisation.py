@@ -14,7 +14,7 @@ from veridical.calibrate.starting_point import BinnedGaps
 from veridical.predictions.validation import Kind, RandomState, check_choice, check_integer, check_real
 
 STARTS = ("shrunk", "closed-form", "zero")
-HV_SCALES = ("fitted", "quantile", "raw")
+HV_SCALES = ("quantile", "fitted", "raw")
 LOSS_BINS = ("scores", "fixed", "moving")
 STEP_RULES = ("normalised", "plain")
 #: Parameters of the paper's own setting; the paper gives no learning rate, and larger ones diverge for large S.
@@ -102,7 +102,7 @@ class OptHist(Calibrator):
         kde_steps: int | None = None,
         step_rule: str = "normalised",
         hist_rate: float = 0.05,
-        kde_rate: float = 0.4,
+        kde_rate: float = 0.5,
         batch_size: int | None = None,
         loss_bins: str = "scores",
         significance: float = 2.0,
@@ -204,10 +204,11 @@ class PTDEHist(OptHist):
 
     Parameters
     ----------
-    hv_scale : {"fitted", "quantile", "raw"}
-        ``"fitted"``: the gain g is the one among 0, 1/4, 1/2, 1, 2, 4 that gives the starting point the lowest Brier
-        score on the calibration data, so that HV counts as far as it helps.  ``"quantile"``: g = 1.  ``"raw"``: h = HV,
-        as in the paper.
+    hv_scale : {"quantile", "fitted", "raw"}
+        ``"quantile"``: as above, with g = ``hv_gain``.  ``"fitted"``: g is the one among 0, 1/4, 1/2, 1, 2, 4 with
+        which the closed form has the lowest Brier score on the calibration data.  ``"raw"``: h = HV, as in the paper.
+    hv_gain : float
+        How much larger the correction is where the sources disagree most.
 
     Other parameters are those of :class:`OptHist`.  For the paper's own setting see
     ``veridical.calibrate.PAPER_SETTING``, with ``hv_scale="raw"``.
@@ -248,12 +249,13 @@ class PTDEHist(OptHist):
         *,
         n_bins: int = 15,
         start: str = "shrunk",
-        hv_scale: str = "fitted",
+        hv_scale: str = "quantile",
+        hv_gain: float = 0.25,
         hist_steps: int = 0,
         kde_steps: int | None = None,
         step_rule: str = "normalised",
         hist_rate: float = 0.05,
-        kde_rate: float = 0.4,
+        kde_rate: float = 0.5,
         batch_size: int | None = None,
         loss_bins: str = "scores",
         significance: float = 2.0,
@@ -283,6 +285,7 @@ class PTDEHist(OptHist):
             n_threads=n_threads,
         )
         self.hv_scale = hv_scale
+        self.hv_gain = hv_gain
 
     def _reach(self, pooled: Pooled) -> Floats | float:
         if self.hv_scale == "raw":
@@ -292,25 +295,27 @@ class PTDEHist(OptHist):
         return 1.0 + self.hv_gain_ * np.minimum(pooled.hv / self.hv_unit_, 1.0)
 
     def _fit_reach(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> tuple[Floats, Floats]:
-        ones = np.ones(len(correct))
-        self.hv_unit_, self.hv_gain_ = float(np.quantile(pooled.hv, 0.99)), 1.0
-        gains = _GAINS if self.hv_scale == "fitted" and self.hv_unit_ > 0 else (1.0,)
-        best = np.inf
-        for gain in gains:
-            before, self.hv_gain_ = self.hv_gain_, gain
-            candidate = ones * self._reach(pooled)
-            psi_here = self._starting_psi(gaps, candidate)
-            confidence = np.clip(pooled.score - psi_here[gaps.bins] * candidate, 0.0, 1.0)
-            brier = float(np.square(confidence - correct).mean())
-            if brier < best:
-                best, reach, psi = brier, candidate, psi_here
-            else:
-                self.hv_gain_ = before
-        return reach, psi
+        self.hv_unit_, self.hv_gain_ = float(np.quantile(pooled.hv, 0.99)), float(self.hv_gain)
+        if self.hv_scale == "fitted" and self.hv_unit_ > 0:
+            self.hv_gain_ = self._best_gain(pooled, gaps, correct)
+        reach = np.broadcast_to(self._reach(pooled), correct.shape)
+        return reach, self._starting_psi(gaps, reach)
+
+    def _best_gain(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> float:
+        """The gain with the lowest Brier score of the closed form; the smaller on ties."""
+        relative = np.minimum(pooled.hv / self.hv_unit_, 1.0)
+
+        def brier(gain: float) -> float:
+            reach = 1.0 + gain * relative
+            confidence = np.clip(pooled.score - gaps.closed_form(reach)[gaps.bins] * reach, 0.0, 1.0)
+            return float(np.square(confidence - correct).mean())
+
+        return min(_GAINS, key=brier)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice(self.hv_scale, HV_SCALES, "hv_scale")
+        check_real(self.hv_gain, "hv_gain", 0.0)
 
     def _check_state(self) -> None:
         super()._check_state()

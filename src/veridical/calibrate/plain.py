@@ -52,9 +52,9 @@ class LinearPool(Identity):
 
     >>> import numpy as np
     >>> import veridical as vd
-    >>> informed = np.tile([0.8, 0.2], (50, 1))
-    >>> y = np.repeat([0, 1], [40, 10])
-    >>> pool = vd.LinearPool().fit(np.stack([informed, np.full((50, 2), 0.5)]), y)
+    >>> informed = np.tile([0.8, 0.2], (500, 1))
+    >>> y = np.repeat([0, 1], [400, 100])
+    >>> pool = vd.LinearPool().fit(np.stack([informed, np.full((500, 2), 0.5)]), y)
     >>> bool(pool.pooling_.weights[0] > 0.9)
     True
     """

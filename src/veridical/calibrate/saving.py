@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical._atomic import atomic_file, write_atomically
 from veridical._version import __version__
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.pooling import COMBINATIONS, Pooling
@@ -27,6 +26,8 @@ FORMAT = "veridical calibrator"
 SCHEMA_VERSION = 1
 #: With more numbers than this, arrays go to an npz file beside the JSON.
 LARGE = 100_000
+#: No file makes us believe in more sources or classes than this.
+_MOST = 10_000_000
 
 
 def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
@@ -39,11 +40,12 @@ def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
         names = iter(arrays)
         encode: Callable[[Array], Any] = lambda array: {"npz": next(names), "shape": list(array.shape)}  # noqa: E731
         document["arrays"] = beside.name
-        _write(beside, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+        with atomic_file(beside) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
     else:
         encode = lambda array: {"shape": list(array.shape), "values": array.ravel().tolist()}  # noqa: E731
     text = json.dumps(_encoded(document, encode), indent=1, allow_nan=False)
-    _write(target, lambda file: file.write(text.encode()))
+    write_atomically(target, text.encode())
 
 
 def describe(calibrator: Calibrator) -> dict[str, Any]:
@@ -107,10 +109,11 @@ def load_calibrator(path: str | Path) -> Calibrator:
     try:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise ValueError("it is no calibrator")
-        if document.get("schema") not in _READERS:
-            raise ValueError(f"schema version {document.get('schema')!r} is none of {[*_READERS]}")
+        schema = document.get("schema")
+        if not isinstance(schema, int) or schema not in _READERS:
+            raise ValueError(f"schema version {schema!r} is none of {[*_READERS]}")
         beside = _arrays_beside(source, document)
-        return _READERS[document["schema"]](_decoded(document, beside))
+        return _READERS[schema](_decoded(document, beside))
     except SavedFileError:
         raise
     except (InvalidInputError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -176,7 +179,7 @@ def _read_pooling(stored: dict[str, Any], calibrator: Calibrator) -> Pooling:
 
 
 def _count(value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
         raise ValueError(f"{value!r} is no number of sources or classes")
     return value
 
@@ -232,22 +235,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(child) for child in value]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _write(target: Path, write: Callable[[Any], object]) -> None:
-    """Under a temporary name first, so that a reader never sees half a file."""
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

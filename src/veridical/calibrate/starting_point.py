@@ -23,7 +23,7 @@ from veridical.calibrate.pooling import Floats
 _REACHES = (1.0, 2.0, 4.0)
 #: Variances of the deviations that are tried, in units of the noise's.
 _STRENGTHS = np.concatenate(([0.0], np.exp(np.linspace(-8.0, 8.0, 65))))
-#: Above this many samples the curve is fitted to means over groups of neighbours.
+#: With more samples than twice this, the curve is fitted to means over so many groups of neighbours.
 _GROUPS = 1024
 
 
@@ -83,21 +83,20 @@ class BinnedGaps:
 def smooth_accuracy(score: Floats, correct: npt.NDArray[np.bool_]) -> Floats:
     """Accuracy as a smooth function of the score: sigma(a ln v - b ln(1 - v) + c), fitted with a slight ridge."""
 
-    def features(values: Floats) -> Floats:
-        inside = np.clip(values, CLOSEST, 1 - CLOSEST)
-        return np.column_stack((np.log(inside), -np.log1p(-inside)))
-
+    inside = np.clip(score, CLOSEST, 1 - CLOSEST)
+    features = np.column_stack((np.log(inside), -np.log1p(-inside)))
     targets = smoothed_targets(correct)
     if len(score) <= 2 * _GROUPS:
-        coefficients = fit_logistic(features(score), targets, 1.0)
+        coefficients = fit_logistic(features, targets, 1.0)
     else:
-        order = np.argsort(score, kind="stable")
-        starts = np.arange(_GROUPS) * len(score) // _GROUPS
-        counts = np.diff(np.append(starts, len(score)))
-        means = np.add.reduceat(features(score[order]), starts) / counts[:, None]
-        rights = np.add.reduceat(targets[order], starts) / counts
-        coefficients = fit_logistic(means, rights, 1.0, counts.astype(np.float64))
-    curve: Floats = expit(coefficients[0] + features(score) @ coefficients[1:])
+        # Neighbours in logit are all but the same to the curve, so their means stand for them.
+        logits = features.sum(axis=1)
+        groups = ((logits - logits.min()) * ((_GROUPS - 1) / max(np.ptp(logits), 1e-9))).astype(np.int64)
+        counts = np.bincount(groups, minlength=_GROUPS).astype(np.float64)
+        sums = [np.bincount(groups, column, _GROUPS) for column in (features[:, 0], features[:, 1], targets)]
+        first, second, rights = (total[counts > 0] / counts[counts > 0] for total in sums)
+        coefficients = fit_logistic(np.column_stack((first, second)), rights, 1.0, counts[counts > 0])
+    curve: Floats = expit(coefficients[0] + features @ coefficients[1:])
     return curve
 
 

@@ -15,8 +15,16 @@ from veridical.errors import VeridicalError
 
 #: Command name -> one line of help.  The module ``veridical.cli.<name>`` holds it as ``command``.
 COMMANDS = {
-    "demo": "Run truth discovery on the ensemble that ships with the package.",
+    "demo": "Run the main job on the ensemble that ships with the package.",
+    "evaluate": "How well calibrated is an ensemble, as it is?",
+    "calibrate": "Fit a calibrator and show what it is worth.",
+    "apply": "Calibrate new predictions with a saved calibrator.",
+    "compare": "Which calibrator is best here?  All of them on random halves.",
+    "report": "Write an HTML report: the verdict in words, then the evidence.",
+    "inspect": "What is in a file of predictions, or in a saved calibrator?",
+    "methods": "All combiners, calibrators and metrics, by name.",
     "train": "Train a deep or snapshot ensemble (needs the torch extra).",
+    "reproduce": "The paper's tables and figures from any ensemble's predictions.",
     "predict": "Write an ensemble's predictions from its checkpoints (needs the torch extra).",
 }
 

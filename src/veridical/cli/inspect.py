@@ -43,8 +43,11 @@ def _show_calibrator(path: str, output: Output) -> None:
         "keeps labels": calibrator.keeps_labels,
     }
     parameters = calibrator.get_params(deep=False)
-    output.table(["calibrator", path], [[key, str(value)] for key, value in {**facts, **parameters}.items()])
-    output.result({"schema": 1, "type": "calibrator", **facts, "parameters": {k: repr(v) for k, v in parameters.items()}})
+    rows = [[key, str(value)] for key, value in {**facts, **parameters}.items()]
+    output.table(["calibrator", path], rows, of_words=True)
+    output.result(
+        {"schema": 1, "type": "calibrator", **facts, "parameters": {k: repr(v) for k, v in parameters.items()}}
+    )
 
 
 def _show_predictions(output: Output, **where: Any) -> None:

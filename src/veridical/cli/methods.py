@@ -16,13 +16,13 @@ def command(as_json: bool, quiet: bool) -> None:
     from veridical.metrics import METRICS
 
     output = Output(as_json, quiet)
-    output.table(["combiner", ""], [[name, line] for name, (_, line) in COMBINERS.items()])
+    output.table(["combiner", ""], [[name, line] for name, (_, line) in COMBINERS.items()], of_words=True)
     rows = [
-        [name, "" if method.keeps_labels else "may change labels", method.summary]
+        [name, method.summary + ("" if method.keeps_labels else "  May change labels.")]
         for name, method in calibrators().items()
     ]
-    output.table(["calibrator", "", ""], rows)
-    output.table(["metric", ""], [[name, metric.meaning] for name, metric in METRICS.items()])
+    output.table(["calibrator", ""], rows, of_words=True)
+    output.table(["metric", ""], [[name, metric.meaning] for name, metric in METRICS.items()], of_words=True)
     output.result(
         {
             "schema": 1,

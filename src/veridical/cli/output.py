@@ -44,16 +44,29 @@ class Output:
         if not (self.as_json or self.quiet):
             self._console.print(Text(text))
 
-    def table(self, heading: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-        """A table for people; cells are text, whatever is in them."""
+    def table(
+        self, heading: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", *, of_words: bool = False
+    ) -> None:
+        """A table for people: figures to the right of a name, or words that may wrap; cells are never markup."""
         if self.as_json or self.quiet:
             return
-        table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        table = Table(
+            title=title or None,
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, 0, 0, 1),
+        )
         for j, column in enumerate(heading):
-            table.add_column(column, justify="left" if j == 0 else "right", no_wrap=j > 0, overflow="fold")
+            is_figure = j > 0 and not of_words
+            table.add_column(
+                column, justify="right" if is_figure else "left", no_wrap=is_figure or (of_words and j == 0)
+            )
         for row in rows:
             table.add_row(*(Text(cell, style="bold" if cell.endswith("*") else "") for cell in row))
         self._console.print(table)
+        self._console.print()
 
     def result(self, content: dict[str, Any]) -> None:
         """The JSON document, if that was asked for."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from veridical.cli import _image_options
 from veridical.errors import ParameterError, ShapeError
 from veridical.training.architectures import ARCHITECTURES, check_image_shape
 from veridical.training.data import DATASETS, SPLITS, load_dataset
@@ -14,15 +15,15 @@ from veridical.training.data import DATASETS, SPLITS, load_dataset
 @click.command("predict")
 @click.argument("checkpoints", type=click.Path(exists=True))
 @click.option("--dataset", type=click.Choice(list(DATASETS)), help="Default: the run's own.")
-@click.option("--data", type=click.Path(), required=True, help="Directory of the data set's files (npz: the file).")
+@_image_options.data
 @click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
 @click.option("--limit", type=int, help="Take only the first N images.")
 @click.option("--arch", type=click.Choice(list(ARCHITECTURES)), help="For checkpoints that were not trained here.")
 @click.option("--layout", type=click.Choice(["veridical", "pytorch-ensembles"]), default="veridical", show_default=True)
 @click.option("--batch-size", type=click.IntRange(1), default=512, show_default=True)
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
+@_image_options.device
 @click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16"]), default="float32", show_default=True)
-@click.option("--verify/--no-verify", default=True, show_default=True, help="Compare with published checksums.")
+@_image_options.verify
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="A .npz file.")
 def command(
     checkpoints: str,
@@ -49,8 +50,6 @@ def command(
     from veridical.training.devices import resolve_device
     from veridical.training.zoo import zoo_normalisation
 
-    if Path(out).suffix != ".npz":
-        raise ParameterError(f"--out {out} does not end with .npz; predictions are written as .npz.")
     trained = load_ensemble(checkpoints) if (Path(checkpoints) / "run.json").is_file() else None
     dataset = dataset or (trained.settings["dataset"] if trained else None)
     if dataset is None:
@@ -66,7 +65,7 @@ def command(
         files = find_checkpoints(checkpoints)
         models = load_checkpoints(files, arch, images.n_classes, in_channels=images.image_shape[2], layout=layout)
         names = [file.name for file in files]
-        normalisation = zoo_normalisation(arch, layout) or images.normalisation
+        normalisation = zoo_normalisation(arch, layout, files) or images.normalisation
     where = resolve_device(device)
     predictions = collect_predictions(
         models,

@@ -12,7 +12,9 @@ from veridical.cli.output import Output, output_options
 
 @click.command()
 @prediction_options
-@click.option("--method", "-m", default="ptde", show_default=True, help="The calibrator to show; see 'veridical methods'.")
+@click.option(
+    "--method", "-m", default="ptde", show_default=True, help="The calibrator to show; see 'veridical methods'."
+)
 @click.option("--out", "-o", type=click.Path(dir_okay=False), default="report.html", show_default=True)
 @click.option("--figures", type=click.Path(file_okay=False), help="Also write the figures to this directory.")
 @click.option("--format", "figure_format", type=click.Choice(["svg", "png", "pdf"]), default="pdf", show_default=True)
@@ -39,4 +41,4 @@ def command(
         found.figures(figures, format=figure_format)
     output.say(found.data.verdict)
     output.say(f"Wrote {out}")
-    output.result({**found.data.evaluation.to_dict(), "verdict": found.data.verdict, "out": out})
+    output.result({**found.data.to_dict(), "out": out})

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from veridical.cli import _image_options
 from veridical.training.architectures import ARCHITECTURES
 from veridical.training.data import DATASETS, load_dataset
 from veridical.training.recipes import METHODS, RECIPES
@@ -14,7 +15,7 @@ from veridical.training.recipes import METHODS, RECIPES
 
 @click.command("train")
 @click.option("--dataset", type=click.Choice(list(DATASETS)), required=True)
-@click.option("--data", type=click.Path(), required=True, help="Directory of the data set's files (npz: the file).")
+@_image_options.data
 @click.option("--arch", type=click.Choice(list(ARCHITECTURES)), default="resnet18", show_default=True)
 @click.option("--method", type=click.Choice(METHODS), default="deep", show_default=True)
 @click.option("--recipe", type=click.Choice(list(RECIPES)), help="Default: paper.")
@@ -25,9 +26,9 @@ from veridical.training.recipes import METHODS, RECIPES
 @click.option("--augment/--no-augment", default=None, help="Random flips and padded crops. Default: the recipe's.")
 @click.option("--limit", type=int, help="Take only the first N training images.")
 @click.option("--seed", "random_state", type=int, default=0, show_default=True)
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
+@_image_options.device
 @click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16"]), default="auto", show_default=True)
-@click.option("--verify/--no-verify", default=True, show_default=True, help="Compare with published checksums.")
+@_image_options.verify
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.option("--out", type=click.Path(), required=True, help="Directory of the run; give it again to go on.")
 def command(

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from veridical._atomic import atomic_file
-
 from veridical.calibrate import Calibrator
 from veridical.calibrate.base import Progress
 from veridical.evaluation.methods import make_calibrator

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from veridical.predictions.validation import check_integer
 from veridical.training.data.images import ImageSet, Normalisation
 
 #: Padding of the random crops, in pixels for images of 32 x 32, and in proportion for others.
@@ -81,7 +82,7 @@ class ImageBatches:
         self._set = images
         self._device = device or torch.device("cpu")
         self._normalise = _Normaliser.on(normalisation or images.normalisation, self._device)
-        self.batch_size = batch_size
+        self.batch_size = check_integer(batch_size, "batch_size", 1)
         self._labels = torch.from_numpy(images.labels).to(self._device)
         stored = images.images
         self._pixels = (

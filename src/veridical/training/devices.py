@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from veridical.errors import ParameterError
@@ -43,8 +46,19 @@ def _has_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
-        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported()) and bool(torch.cpu._is_avx512_bf16_supported())
+        # PyTorch can emulate it, which is slower than float32; only some versions say whether it need not.
+        is_native = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)
+        return bool(is_native())
     return False
+
+
+@contextmanager
+def random_numbers_aside(device: torch.device, seed: int | None = None) -> Iterator[None]:
+    """Put PyTorch's global generators back afterwards; within, seed them if a seed is given."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        if seed is not None:
+            torch.manual_seed(seed)
+        yield
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

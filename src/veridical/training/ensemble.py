@@ -21,7 +21,7 @@ from veridical.training.architectures import build, check_image_shape
 from veridical.training.batches import ImageBatches
 from veridical.training.checkpoints import TrainingState, load_weights, save_weights
 from veridical.training.data.images import ImageSet, Normalisation
-from veridical.training.devices import resolve_device, resolve_precision
+from veridical.training.devices import random_numbers_aside, resolve_device, resolve_precision
 from veridical.training.loop import train_epoch
 from veridical.training.progress import RunProgress
 from veridical.training.recipes import RECIPES, Recipe, Trajectory, plan
@@ -68,7 +68,7 @@ class TrainedEnsemble:
         """The members' networks, one after another."""
         settings = self.settings
         for member in self.members:
-            with torch.random.fork_rng():
+            with random_numbers_aside(torch.device("cpu")):
                 model = build(settings["arch"], settings["n_classes"], in_channels=settings["image_shape"][2])
             load_weights(self.directory.weights(member), model)
             yield model.eval()
@@ -151,6 +151,19 @@ def train_ensemble(
     -----
     On the CPU a run that was killed and continued gives the same bytes as an unbroken one, on the same machine with
     the same number of threads.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from veridical import training
+    >>> rng = np.random.default_rng(0)
+    >>> noise = training.ImageSet.of(rng.integers(0, 256, (32, 16, 16, 3), dtype=np.uint8), rng.integers(0, 3, 32))
+    >>> recipe = training.Recipe(schedule="one-cycle", epochs=1, batch_size=16)
+    >>> ensemble = training.train_ensemble(
+    ...     noise, noise, out=tempfile.mkdtemp(), arch="resnet8", members=2, recipe=recipe
+    ... )
+    >>> ensemble.predictions()
+    Predictions(2 sources, 32 samples, 3 classes, kind='logits', float32, labelled)
     """
     check_integer(random_state, "random_state", 0)
     if members is not None:
@@ -176,9 +189,10 @@ def train_ensemble(
         "versions": versions(),
     }
     run = RunDirectory.start(out, settings)
-    if test is not None:
-        run.save_test_labels(test.labels)
-    _Trainer(run, train, test, used, settings, where, progress).train(trajectories)
+    with run.alone():
+        if test is not None:
+            run.save_test_labels(test.labels)
+        _Trainer(run, train, test, used, settings, where, progress).train(trajectories)
     return TrainedEnsemble(run, sorted(m for trajectory in trajectories for m in trajectory.members.values()))
 
 
@@ -225,8 +239,7 @@ class _Trainer:
         stored.unlink(missing_ok=True)
 
     def _fresh_state(self, seed: int) -> TrainingState:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
+        with random_numbers_aside(torch.device("cpu"), seed):
             model: nn.Module = build(
                 self._settings["arch"], self._settings["n_classes"], in_channels=self._settings["image_shape"][2]
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from veridical.errors import (
 )
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Kind, check_integer, check_names
-from veridical.training.stream import PredictionsFile, map_npz_array
+from veridical.training.stream import PredictionsFile
 
 _Array = npt.NDArray[Any]
 
@@ -81,6 +82,8 @@ def collect_predictions(
     >>> collect_predictions([GaussianNB().fit(X[:20], y[:20]), GaussianNB().fit(X[20:], y[20:])], (X, y))
     Predictions(2 sources, 40 samples, 2 classes, kind='probs', float32, labelled)
     """
+    if out is not None and Path(out).suffix != ".npz":
+        raise ParameterError(f"{out} does not end with .npz; predictions are written as .npz.")
     passes = _passes(models, mc_samples, device, precision, random_state)
     batches = _as_batches(loader)
     first = next(passes, None)
@@ -181,7 +184,7 @@ class _Collected:
             # Checked before the file gets its name: predictions with impossible labels are not written.
             Predictions(np.broadcast_to(np.float32(0), shape), labels, source_names=sources, class_names=classes)
             self._file.finish(shape, labels, sources, classes)
-            values = map_npz_array(self._file.path, kind)
+            values = self._file.scores()
         return Predictions(values, labels, kind=kind, source_names=sources, class_names=classes)
 
 
@@ -219,7 +222,7 @@ class _ClassifierPass:
 
 def _passes(models: Any, mc_samples: int | None, device: Any, precision: str, random_state: int) -> Iterator[_Pass]:
     """One pass per source."""
-    single = hasattr(models, "predict_proba") or _is_module(models)
+    single = hasattr(models, "predict_proba") or (_is_module(models) and type(models).__name__ != "ModuleList")
     if mc_samples is not None:
         check_integer(mc_samples, "mc_samples", 1)
         if not _is_module(models):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from veridical.training.devices import autocast
+from veridical.training.devices import autocast, random_numbers_aside
 
 #: Called after each batch with the number of images so far and of those classified right (on the device: reading it
 #: waits for the device, so a caller does that rarely).
@@ -43,8 +43,7 @@ def train_epoch(
     device = next(model.parameters()).device
     loss_sum, right = torch.zeros((), device=device), torch.zeros((), dtype=torch.int64, device=device)
     seen = 0
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with random_numbers_aside(device, seed):
         for step, (images, labels) in enumerate(batches):
             for group in optimiser.param_groups:
                 group["lr"] = learning_rate_at(step)

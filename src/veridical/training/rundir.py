@@ -14,6 +14,9 @@ import io
 import json
 import os
 import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +64,35 @@ class RunDirectory:
             run._check_same(described)
         run._write_json(run._settings_file, described)
         return run
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from training in this directory; a killed one holds nothing back."""
+        if sys.platform == "win32":  # where directories cannot be locked
+            yield
+            return
+        import fcntl
+
+        with storage_errors(self.path):
+            handle = os.open(self.path, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # network file systems without locks
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise ParameterError(
+                        f"another process is training in {self.path}; wait for it, or give another directory."
+                    ) from None
+            self._sweep()
+            yield
+        finally:
+            os.close(handle)
+
+    def _sweep(self) -> None:
+        """Remove what a killed process was writing; its names begin with a dot and the name it was to get."""
+        for path in self.path.glob(".*.*"):
+            if path.name.startswith((".run.json.", ".member-", ".trajectory-", ".test-labels.npy.")):
+                path.unlink(missing_ok=True)
 
     @property
     def _settings_file(self) -> Path:

@@ -61,12 +61,6 @@ def write_npz(path: str | os.PathLike[str], rows: Path, kind: str, others: Mappi
                 npy_format.write_array(target, np.ascontiguousarray(array), allow_pickle=False)
 
 
-def map_npz_array(path: str | os.PathLike[str], name: str) -> _Array:
-    """Map an array that lies uncompressed in a ``.npz``, without reading it."""
-    with NpzArrays(Path(path)) as arrays:
-        return arrays[name]
-
-
 class PredictionsFile:
     """A ``.npz`` of predictions in the making: rows member by member, then labels and names, then it is there.
 
@@ -80,9 +74,13 @@ class PredictionsFile:
         with storage_errors(self.path):
             self._folder = tempfile.TemporaryDirectory(dir=self.path.parent, prefix=f".{self.path.name}.")
             self._rows = Path(self._folder.name) / "rows.npy"
-            # Unbuffered: batches are large, and a full disk is noticed at the batch that does not fit.
-            self._file = self._rows.open("wb", buffering=0)
-            self._stream = NpyStream(self._file, self._dtype)
+            try:
+                # Unbuffered: batches are large, and a full disk is noticed at the batch that does not fit.
+                self._file = self._rows.open("wb", buffering=0)
+                self._stream = NpyStream(self._file, self._dtype)
+            except OSError:
+                self._folder.cleanup()
+                raise
         return self
 
     def append(self, rows: _Array) -> None:
@@ -108,6 +106,11 @@ class PredictionsFile:
             if names is not None:
                 others[key] = np.array([str(name) for name in names])
         write_npz(self.path, self._rows, self.kind, others)
+
+    def scores(self) -> _Array:
+        """The scores (S, N, L) of the finished file, mapped."""
+        with NpzArrays(self.path) as arrays:
+            return arrays[self.kind]
 
     def __exit__(self, *exception: object) -> None:
         self._file.close()

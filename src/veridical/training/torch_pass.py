@@ -12,7 +12,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from veridical.errors import ParameterError
 from veridical.predictions.validation import Kind
-from veridical.training.devices import autocast, resolve_device, resolve_precision
+from veridical.training.devices import autocast, random_numbers_aside, resolve_device, resolve_precision
 
 
 class ModulePass:
@@ -53,8 +53,7 @@ class ModulePass:
         # A seed per batch: the masks do not depend on the device, nor on what else draws random numbers meanwhile.
         seed = np.random.SeedSequence((self._dropout_seed, self._batch)).generate_state(1, np.uint64)[0]
         self._batch += 1
-        with torch.random.fork_rng([self._device] if self._device.type == "cuda" else []):
-            torch.manual_seed(int(seed))
+        with random_numbers_aside(self._device, int(seed)):
             return self._scores(values)
 
     def _scores(self, values: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import os
 import pickle
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,21 @@ from veridical.predictions.validation import check_choice
 from veridical.training.architectures import ARCHITECTURES, build
 from veridical.training.checkpoints import load_tensors, put_weights
 from veridical.training.data.images import Normalisation
+from veridical.training.devices import random_numbers_aside
 
 LAYOUTS = ("veridical", "pytorch-ensembles")
 
 _SUFFIXES = (".safetensors", ".pt", ".pth", ".pth.tar", ".ckpt")
 _WRAPPERS = ("state_dict", "model_state")
 
-#: The zoo's CIFAR networks were given CIFAR-100 with CIFAR-10's numbers too.
-_ZOO_CIFAR = Normalisation((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+#: What the zoo's CIFAR networks were given their images with, by the method in the file's name: CIFAR-10's numbers
+#: (for CIFAR-100 too), CIFAR-100's for cyclic methods, ImageNet's for fast geometric ensembles.
+_ZOO_CIFAR = {
+    "": Normalisation((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+    "SSE": Normalisation((0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761)),
+    "cSGLD": Normalisation((0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761)),
+    "FGE": Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+}
 
 _PRE_ACTIVATION = [
     (r"^conv1\.", "stem."),
@@ -65,9 +72,22 @@ def our_name(zoo_name: str, arch: str) -> str:
     return re.sub(r"^layer(\d)\.", lambda found: f"stages.{int(found[1]) - 1}.", name)
 
 
-def zoo_normalisation(arch: str, layout: str) -> Normalisation | None:
-    """What the zoo's networks were given their images with; None where the data set decides."""
-    return _ZOO_CIFAR if layout == "pytorch-ensembles" and arch != "resnet50" else None
+def zoo_normalisation(arch: str, layout: str, files: Sequence[Path]) -> Normalisation | None:
+    """What the zoo's networks were given their images with; None where the data set decides.
+
+    The zoo calls its files ``DATASET-ARCH-...``, or ``DATASET-METHOD_ARCH-...`` for other methods than deep ensembles.
+    """
+    if layout != "pytorch-ensembles" or arch == "resnet50":
+        return None
+    methods = {found[1] if (found := re.match(r"[^-]+-(SSE|cSGLD|FGE)_", file.name)) else "" for file in files}
+    found_all = {_ZOO_CIFAR[method] for method in methods}
+    if len(found_all) > 1:
+        named = ", ".join(sorted(method or "plain" for method in methods))
+        raise ParameterError(
+            f"the checkpoints are of different methods ({named}), whose images were normalised differently; predict "
+            "each method by itself."
+        )
+    return found_all.pop()
 
 
 def load_checkpoint(
@@ -100,7 +120,7 @@ def load_checkpoint(
     tensors = load_tensors(path)[0] if Path(path).suffix == ".safetensors" else _load_torch_file(path)
     if foreign:
         tensors = {our_name(name, arch): tensor for name, tensor in tensors.items()}
-    with torch.random.fork_rng():  # the fresh weights are thrown away: leave the generator as it was
+    with random_numbers_aside(torch.device("cpu")):  # the fresh weights are thrown away
         model = build(arch, n_classes, in_channels=in_channels, zoo_form=foreign)
     put_weights(model, tensors, path)
     return model.eval()

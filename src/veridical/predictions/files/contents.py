@@ -58,6 +58,10 @@ def reading(path: Path, what: str) -> Iterator[None]:
         raise FileFormatError(f"{path} does not exist; check the name.") from error
     except PermissionError as error:
         raise FileFormatError(f"{path} cannot be read ({error.strerror}); check its permissions.") from error
+    except MemoryError as error:
+        raise FileFormatError(
+            f"{path} does not fit into memory; save it as .npy, or with veridical.save as .npz, which are mapped."
+        ) from error
     except Exception as error:
         lines = str(error).strip().splitlines() or [""]
         reason = f"{type(error).__name__}: {lines[0][:200]}".rstrip(" :.")

@@ -26,8 +26,13 @@ def load_labels(labels: Any, class_names: Sequence[str] | None) -> Array | None:
     """Labels from a file, or as given; names of classes are replaced by their places."""
     if labels is None:
         return None
-    is_path = isinstance(labels, (str, os.PathLike))
-    return resolve_names(read_labels(Path(labels)) if is_path else np.asarray(labels), class_names)
+    if isinstance(labels, (str, os.PathLike)):
+        return resolve_names(read_labels(Path(labels)), class_names)
+    try:
+        array = np.asarray(labels)
+    except ValueError as error:
+        raise LabelError(f"labels cannot be made into one array ({error}); give one integer per sample.") from None
+    return resolve_names(array, class_names)
 
 
 def resolve_names(labels: Array, class_names: Sequence[str] | None) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from veridical.errors import FileFormatError, InvalidInputError, ParameterError, ShapeError
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, settle_kind
+from veridical.predictions.files.contents import Contents, reading, settle_kind
 from veridical.predictions.files.formats import FORMATS, format_of
 from veridical.predictions.files.labels import load_labels
 from veridical.predictions.files.members import is_pattern, read_directory, read_pattern
@@ -74,8 +74,13 @@ def load(
     """
     if kind is not None:
         check_choice(kind, KINDS, "kind")
+    if not isinstance(path, (str, os.PathLike)):
+        raise ParameterError(
+            f"path is a {type(path).__name__}; give a path, or make veridical.Predictions of an array."
+        )
     where = os.fspath(path)
-    contents = _read(where, kind)
+    with reading(Path(where), "predictions"):
+        contents = _read(where, kind)
     class_names = _names(contents.class_names, "class_names", where)
     settled = settle_kind(kind, contents.kind, where) or "probs"
     values = _sources_first(contents.values, sources_axis, where)

@@ -97,14 +97,15 @@ def _one_source(values: Array | Sequence[Array], file: Path) -> Array:
 
 
 def _check_alike(file: Path, member: Contents, first_file: Path, first: Contents) -> None:
-    """What files say about themselves must agree."""
+    """What files say about themselves must agree; classes need not have names in all of them."""
     if member.kind != first.kind:
         said = [
             f"{name} holds {kind or 'what is not said'}"
             for name, kind in ((first_file, first.kind), (file, member.kind))
         ]
         raise FileFormatError(f"{' and '.join(said)}; all sources must be of the same kind.")
-    if list(member.class_names or ()) != list(first.class_names or ()):
+    first.class_names = first.class_names or member.class_names
+    if member.class_names and list(member.class_names) != list(first.class_names or ()):
         raise FileFormatError(
             f"{file} has other classes than {first_file}; give all the same columns in the same order."
         )

@@ -68,7 +68,8 @@ def contents_of(table: Table) -> Contents:
     scores = table.scores
     precision = _constant(table, "dtype", _PRECISIONS)
     if precision is not None:
-        scores = scores.astype(precision)
+        with np.errstate(over="ignore"):  # numbers that the precision cannot hold are infinite in it
+            scores = scores.astype(precision)
     kind: Any = _constant(table, "kind", KINDS)
     kind = settle_kind(kind, declared_kind(table.path), f"the name of {table.path}")
     class_names = None if _is_counting(table.class_names) else table.class_names
@@ -109,7 +110,10 @@ def _long_form(table: Table, scores: Array) -> Contents:
             f"{table.path} has two rows for sample {table.text['sample'][row]} of source {table.text['source'][row]}; "
             "keep one."
         )
-    values = np.full((n_sources * n_samples, scores.shape[1]), np.nan, scores.dtype)
+    if len(scores) < n_samples * n_sources and scores.dtype.kind != "f":
+        scores = scores.astype(np.float64)  # whole numbers have no NaN
+    missing = np.nan if scores.dtype.kind == "f" else 0
+    values = np.full((n_sources * n_samples, scores.shape[1]), missing, scores.dtype)
     values[pair] = scores
     return Contents(
         values.reshape(n_sources, n_samples, -1),

@@ -30,7 +30,8 @@ _CHUNK_BYTES = 1 << 22
 #: Files of a store that say how it is packed; zarr 2 writes those with a dot, zarr 3 the other.
 _METADATA = (".zarray", ".zgroup", ".zmetadata", "zarr.json")
 _PACKING = ("compressor", "filters", "codecs", "index_codecs")
-#: Ways of packing that do arithmetic and nothing else.  Others exist, a pickle among them, that run what they read.
+#: Ways of packing that do arithmetic and nothing else.  Others exist, a pickle among them, and what one
+#: version of a library refuses another runs.
 _COMPRESSORS = {"blosc", "zlib", "gzip", "zstd", "lz4", "bz2", "lzma"}
 _FILTERS = {"shuffle", "delta", "fixedscaleoffset", "quantize", "bitround", "astype", "packbits"}
 _CHECKSUMS = {"crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"}

@@ -25,6 +25,9 @@ _FOLDERS = {"train": ("train",), "test": ("val", "validation", "test")}
 _SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp"))
 _NORMALISATION = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
+#: Pillow's number for bilinear interpolation over the pixels that a new one covers.
+_BILINEAR = 2
+
 #: Training crops take this share of the image, at an aspect ratio of 3:4 to 4:3 (Szegedy et al., 2015).
 _CROP_SHARE = (0.08, 1.0)
 _CROP_ASPECT = (3 / 4, 4 / 3)
@@ -75,7 +78,7 @@ class FolderImages:
         box = tuple(edge / scale for edge in (left, top, left + self.size, top + self.size))
         limits = (*image.size, *image.size)
         box = tuple(min(edge, limit) for edge, limit in zip(box, limits, strict=True))
-        return image.resize((self.size, self.size), resample=2, box=(box[0], box[1], box[2], box[3]))
+        return image.resize((self.size, self.size), resample=_BILINEAR, box=(box[0], box[1], box[2], box[3]))
 
     def _random_crop(self, image: Image, rng: np.random.Generator) -> Image:
         share = rng.uniform(*_CROP_SHARE)
@@ -84,7 +87,7 @@ class FolderImages:
         width = min(np.sqrt(area * aspect), image.width)
         height = min(np.sqrt(area / aspect), image.height)
         left, top = rng.uniform(0, image.width - width), rng.uniform(0, image.height - height)
-        return image.resize((self.size, self.size), resample=2, box=(left, top, left + width, top + height))
+        return image.resize((self.size, self.size), resample=_BILINEAR, box=(left, top, left + width, top + height))
 
     def first(self, count: int) -> FolderImages:
         return FolderImages(self.paths[:count], self.size)

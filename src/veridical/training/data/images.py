@@ -98,9 +98,8 @@ class ImageSet:
         if isinstance(images, np.ndarray):
             images = _check_pixels(images)
         n_images = images.shape[0]
-        labels = np.asarray(labels)
         if n_classes is None:
-            n_classes = len(class_names) if class_names is not None else max(int(labels.max(initial=1)) + 1, 2)
+            n_classes = len(class_names) if class_names is not None else count_classes(labels)
         if normalisation is None:
             sample = images if isinstance(images, np.ndarray) else images.read(np.arange(min(n_images, 256)), None)
             normalisation = Normalisation.of(sample)
@@ -148,6 +147,12 @@ def _check_pixels(images: npt.NDArray[np.uint8]) -> Pixels:
             f"the images have shape {images.shape}; give (images, height, width, channels), at least one of each."
         )
     return images
+
+
+def count_classes(*labels: npt.ArrayLike) -> int:
+    """One more than the largest label, and at least two (labels that are no integers are refused elsewhere)."""
+    integers = [array for array in map(np.asarray, labels) if array.dtype.kind in "iu"]
+    return max([2, *(int(array.max(initial=1)) + 1 for array in integers)])
 
 
 def md5_of(path: Path) -> str:

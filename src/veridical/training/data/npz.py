@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.errors import CorruptFileError, DatasetError
-from veridical.training.data.images import ImageSet, Normalisation
+from veridical.training.data.images import ImageSet, Normalisation, count_classes
 
 WANTED = {
     "npz": "give a .npz file with train_images (N, H, W, C) as uint8, train_labels, test_images, test_labels and, if "
@@ -35,7 +35,7 @@ def read(name: str, path: Path, split: str, verify: bool) -> ImageSet:
         if isinstance(error, DatasetError):
             raise
         raise CorruptFileError(f"{path} cannot be read as a .npz of plain arrays ({error}).") from error
-    n_classes = len(names) if names is not None else max(max(int(some.max(initial=1)) for some in known) + 1, 2)
+    n_classes = len(names) if names is not None else count_classes(*known)
     return ImageSet.of(images, labels, n_classes=n_classes, normalisation=normalisation, class_names=names)
 
 

@@ -1,0 +1,177 @@
+"""Tables as text: for the terminal, Markdown, CSV, LaTeX and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from veridical.paper.latex import to_latex
+from veridical.paper.layout import Cell, headings, lines_of, verdict_title, verdicts
+from veridical.paper.tables import Row, Table, Value
+from veridical.predictions.validation import check_choice
+
+_RULE = "─"
+
+
+def to_terminal(table: Table) -> str:
+    """Plain text, within 80 columns for the paper's columns; the best of each group has an asterisk."""
+    heads = [f"{title} {arrow}" for title, arrow in headings(table)]
+    blocks = [
+        (_group_title(group[0]), [line for row in group for line in lines_of(table, row)]) for group in table.groups()
+    ]
+    lines = [line for _, block in blocks for line in block]
+    first = max((len(line.label) + 2 * (not line.is_main) for line in lines), default=0)
+    texts = [[_plain(cell) for cell in line.cells] for line in lines]
+    widths = [max(len(head), *(len(row[j]) for row in texts)) for j, head in enumerate(heads)]
+    width = first + sum(widths) + 2 * len(widths)
+    printed = [table.title, ""]
+    printed.append(" " * first + "".join(f"  {head:>{size}}" for head, size in zip(heads, widths, strict=True)))
+    for title, block in blocks:
+        printed += [f"{_RULE * 2} {title} ".ljust(width, _RULE)]
+        for line in block:
+            label = line.label if line.is_main else f"  {line.label}"
+            cells = "".join(f"  {_plain(cell):>{size}}" for cell, size in zip(line.cells, widths, strict=True))
+            printed.append(f"{label:<{first}}{cells}".rstrip())
+    printed += ["", "* best of its group"]
+    printed += list(table.notes)
+    if table.comparisons:
+        printed += ["", verdict_title(table)]
+        printed += [
+            f"  {verdict.ensemble}, {verdict.sources} sources, {verdict.metric}: {verdict.method} is better than "
+            f"{', '.join(verdict.beats)}"
+            for verdict in verdicts(table)
+        ]
+    return "\n".join(printed) + "\n"
+
+
+def _group_title(row: Row) -> str:
+    return f"{row.name}, {row.sources} source{'s' * (row.sources != 1)}"
+
+
+def _plain(cell: Cell) -> str:
+    spread = f" ± {cell.spread}" if cell.spread else ""
+    # Numbers stay aligned whether or not they are starred.
+    return f"{cell.text}{spread}{'*' if cell.best else ' '}" if cell.text else " "
+
+
+def to_markdown(table: Table) -> str:
+    """A Markdown table; the best of each group is bold."""
+    heads = ["ensemble", "sources", "method", *(f"{title} {arrow}" for title, arrow in headings(table))]
+    printed = [f"**{_escaped(table.title)}**", "", _markdown_row(heads)]
+    printed.append(_markdown_row(["---", "---:", "---", *("---:" for _ in table.metrics)]))
+    for row in table.rows:
+        for line in lines_of(table, row):
+            where = [_escaped(str(row.name)), str(row.sources)] if line.is_main else ["", ""]
+            label = _escaped(line.label) if line.is_main else f"*{line.label}*"
+            printed.append(_markdown_row([*where, label, *(_markdown_cell(cell) for cell in line.cells)]))
+    printed += [item for note in table.notes for item in ("", note)]
+    if table.comparisons:
+        printed += ["", f"**{verdict_title(table)}**", ""]
+        printed.append(_markdown_row(["ensemble", "sources", "metric", "method", "is better than"]))
+        printed.append("| --- | ---: | --- | --- | --- |")
+        printed += [
+            _markdown_row(
+                [_escaped(item.ensemble), str(item.sources), item.metric, _escaped(item.method), ", ".join(item.beats)]
+            )
+            for item in verdicts(table)
+        ]
+    return "\n".join(printed) + "\n"
+
+
+def _markdown_row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text
+    return f"**{text}**" if cell.best else text
+
+
+def _escaped(text: str) -> str:
+    """File names may hold anything; in a Markdown table they are text."""
+    for mark in "\\`*_|<>[]":
+        text = text.replace(mark, f"\\{mark}")
+    return text.replace("\n", " ")
+
+
+#: Column suffix -> what stands there.
+_CSV_COLUMNS: dict[str, Callable[[Value], Any]] = {
+    "": lambda value: value.mean,
+    "_std": lambda value: value.std,
+    "_best": lambda value: value.best,
+    "_paper": lambda value: value.published and value.published.mean,
+    "_paper_std": lambda value: value.published and value.published.std,
+    "_difference": lambda value: value.difference,
+    "_floor": lambda value: value.floor,
+    "_low": lambda value: value.low,
+    "_high": lambda value: value.high,
+}
+
+
+def to_csv(table: Table) -> str:
+    """One line per row at full precision; columns that would be empty throughout are left out."""
+    columns: dict[str, list[Any]] = {}
+    for metric in table.metrics:
+        for suffix, read in _CSV_COLUMNS.items():
+            values = [read(row.values[metric]) for row in table.rows]
+            if any(value is not None for value in values):
+                columns[metric + suffix] = values
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["dataset", "architecture", "ensemble", "sources", "method", *columns])
+    for j, row in enumerate(table.rows):
+        name = row.name
+        cells = ["" if values[j] is None else values[j] for values in columns.values()]
+        writer.writerow([name.dataset, name.architecture, name.ensemble, row.sources, row.shown_method, *cells])
+    return text.getvalue()
+
+
+def to_json(table: Table) -> str:
+    """Everything there is, at full precision; an infinite NLL is the text "inf"."""
+    return json.dumps(_standard(table.to_dict()), indent=1, allow_nan=False) + "\n"
+
+
+def _standard(value: Any) -> Any:
+    """Without the numbers that JSON does not know."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _standard(item) for key, item in value.items()}
+    return [_standard(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "terminal": to_terminal,
+    "markdown": to_markdown,
+    "csv": to_csv,
+    "latex": to_latex,
+    "json": to_json,
+}
+#: What a file of each format is called.
+SUFFIXES = {"terminal": ".txt", "markdown": ".md", "csv": ".csv", "latex": ".tex", "json": ".json"}
+
+
+def format_table(table: Table, form: str = "terminal") -> str:
+    """A table as text.
+
+    Parameters
+    ----------
+    table : Table
+    form : {"terminal", "markdown", "csv", "latex", "json"}
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> table = paper.table1(paper.open_ensembles(), sources=[20])
+    >>> print(paper.format_table(table, "csv").splitlines()[1][:22])
+    CIFAR10,ResNet8,deep,2
+    """
+    return FORMATS[check_choice(form, FORMATS, "format")](table)

@@ -1,0 +1,122 @@
+"""Random halves of an ensemble's samples: methods are fitted on one and scored on the other."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical._parallel import run_blocks
+from veridical.calibrate import Calibrator
+from veridical.calibrate.pooling import Pooled, Pooling
+from veridical.errors import NotConvergedWarning, ShapeError
+from veridical.metrics.sample import Labels
+from veridical.paper.methods import Method
+from veridical.paper.scores import Scores, score_vectors
+from veridical.predictions import Predictions
+from veridical.predictions.validation import check_integer
+from veridical.truth import Truth
+
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class _Part(Pooled):
+    """Some samples of a pooled ensemble, whose truth was found with the rest of them.
+
+    ``predictions`` are those of the whole ensemble, from which nothing but their numbers of sources and classes is
+    read: copying half of all sources for every split would cost gigabytes.
+    """
+
+    known_truth: Truth | None = None
+
+    @cached_property
+    def truth(self) -> Truth:
+        assert self.known_truth is not None
+        return self.known_truth
+
+
+class Halves:
+    """An ensemble, pooled once, and its random halves.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        With labels.
+    n_splits : int
+    seed : int
+        Split k uses the seed ``seed + k``, as :func:`veridical.compare_calibrators` does.
+    """
+
+    def __init__(self, predictions: Predictions, n_splits: int, seed: int) -> None:
+        assert predictions.labels is not None
+        if predictions.n_samples < 2:
+            raise ShapeError(f"{predictions.n_samples} sample cannot be split into halves; at least two are needed.")
+        self.predictions = predictions
+        self.labels: Labels = predictions.labels
+        self.seed = check_integer(seed, "seed", 0)
+        n_splits = check_integer(n_splits, "splits", 1)
+        self.splits: list[tuple[Indices, Indices]] = [self._split(self.seed + k) for k in range(n_splits)]
+        self._options = Calibrator()
+        self._pooling = Pooling("mean")
+
+    def _split(self, seed: int) -> tuple[Indices, Indices]:
+        """The halves that :meth:`veridical.Predictions.split` makes with this seed, as indices."""
+        order = np.random.default_rng(seed).permutation(self.predictions.n_samples)
+        half = len(order) // 2
+        return np.sort(order[:half]), np.sort(order[half:])
+
+    @cached_property
+    def pooled(self) -> Pooled:
+        """The mean of the sources, on all samples."""
+        return self._pooling.apply(self.predictions, self._options)
+
+    def _part(self, index: Indices, with_truth: bool) -> _Part:
+        truth = None
+        if with_truth:
+            whole = self.pooled.truth
+            truth = Truth(
+                whole.probs[index],
+                whole.reliability[:, index],
+                whole.hv[index],
+                whole.prediction[index],
+                whole.n_iter[index],
+                whole.converged[index],
+            )
+        pooled = self.pooled
+        return _Part(pooled.probs[index], pooled.prediction[index], self.predictions, self._options, truth)
+
+    def run(self, methods: Sequence[Method], n_threads: int | None = None) -> list[list[Scores]]:
+        """Scores on the evaluation halves: one list per split, in the order of the methods."""
+        with_truth = any(method.needs_truth for method in methods if method.shares_the_mean)
+        if with_truth:
+            _ = self.pooled.truth  # found here, with all threads, before the splits ask for it at once
+        with warnings.catch_warnings():
+            # An optimum at the edge of its range is a result here, and the same sentence five times over no news.
+            warnings.simplefilter("ignore", NotConvergedWarning)
+            return run_blocks(lambda k: self._run_split(k, methods, with_truth), range(len(self.splits)), n_threads)
+
+    def _run_split(self, k: int, methods: Sequence[Method], with_truth: bool) -> list[Scores]:
+        calibration, evaluation = self.splits[k]
+        fitted_on, applied_to = self._part(calibration, with_truth), self._part(evaluation, with_truth)
+        whole = [] if all(method.shares_the_mean for method in methods) else self._copied(calibration, evaluation)
+        scores = []
+        for method in methods:
+            calibrator = method.make(self.seed + k)
+            if method.shares_the_mean:
+                calibrator.fit_pooled(self._pooling, fitted_on, self.labels[calibration])
+                probs = calibrator.full_vectors(applied_to)
+                confidence, label = calibrator.confidence_and_label(applied_to, probs)
+            else:
+                calibrator.fit(whole[0])
+                probs, confidence = calibrator.predict_proba(whole[1]), calibrator.predict_confidence(whole[1])
+                label = calibrator.predict(whole[1])
+            scores.append(score_vectors(probs, self.labels[evaluation], confidence, label))
+        return scores
+
+    def _copied(self, *parts: Indices) -> list[Predictions]:
+        return [self.predictions.select(samples=index) for index in parts]

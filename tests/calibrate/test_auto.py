@@ -1,0 +1,112 @@
+"""Auto: what it tries, what it chooses, what it remembers."""
+
+import numpy as np
+import pytest
+from cases import labelled_ensemble
+
+import veridical as vd
+from veridical.errors import ParameterError, UnknownNameError
+
+
+def calibrated(rng, n_samples=2000):
+    """Scores that need no calibration."""
+    top = rng.uniform(0.5, 1, n_samples)
+    return np.column_stack((top, 1 - top)), (rng.random(n_samples) > top).astype(int)
+
+
+def over_confident(rng, n_samples=3000):
+    """Scores of which a third of the way to 1/2 is right."""
+    top = rng.uniform(0.7, 1, n_samples)
+    return np.column_stack((top, 1 - top)), (rng.random(n_samples) > top - 0.2).astype(int)
+
+
+@pytest.mark.parametrize("objective", ["confidence", "distribution"])
+def test_leaves_calibrated_scores_alone(rng, objective):
+    chosen = vd.Auto(objective=objective, random_state=0).fit(*calibrated(rng))
+    assert chosen.best_.name == "identity"
+
+
+@pytest.mark.parametrize("objective", ["confidence", "distribution"])
+def test_calibrates_what_needs_it(rng, objective):
+    probs, labels = over_confident(rng)
+    chosen = vd.Auto(objective=objective, random_state=0).fit(probs, labels)
+    assert chosen.best_.name != "identity"
+    scores = {row["method"]: row["score"] for row in chosen.table_ if row["combine"] == "mean"}
+    assert scores[chosen.best_.name] < scores["identity"]
+    assert abs(chosen.predict_confidence(probs).mean() - (labels == 0).mean()) < 0.02
+
+
+def test_takes_the_simplest_within_one_standard_error(rng):
+    probs, labels = over_confident(rng)
+    chosen = vd.Auto(random_state=0).fit(probs, labels)
+    known = vd.calibrators()
+    rows = {row["method"]: row for row in chosen.table_}
+    mine = rows[chosen.best_.name]
+    assert mine["behind"] <= mine["behind_spread"]
+    for row in chosen.table_:
+        if row["behind"] <= row["behind_spread"] and row["combine"] == "mean":
+            assert known[row["method"]].complexity >= known[chosen.best_.name].complexity
+    assert chosen.table_[0]["behind"] == 0.0
+    assert [row["score"] for row in chosen.table_] == sorted(row["score"] for row in chosen.table_)
+
+
+def test_keeps_labels_unless_told_otherwise(rng):
+    probs, labels = labelled_ensemble(rng, n_samples=400)
+    kept = vd.Auto(objective="distribution", random_state=0).fit(probs, labels)
+    assert (kept.predict(probs) == probs.mean(axis=0).argmax(axis=1)).all()
+    assert all(vd.calibrators()[row["method"]].keeps_labels for row in kept.table_)
+    free = vd.Auto(objective="distribution", keep_labels=False, random_state=0).fit(probs, labels)
+    assert {("log-pool", "vector"), ("mean", "matrix"), ("linear-pool", "linear-pool")} <= {
+        (row["combine"], row["method"]) for row in free.table_
+    }
+
+
+def test_reports_progress(rng):
+    calls = []
+    probs, labels = labelled_ensemble(rng, n_samples=60)
+    vd.Auto(candidates=["platt"], n_folds=3, random_state=0).fit(
+        probs, labels, progress=lambda *call: calls.append(call)
+    )
+    assert [done for done, _, _ in calls] == list(range(7))
+    assert {total for _, total, _ in calls} == {6}
+    calls.clear()
+    vd.Platt().fit(probs, labels, progress=lambda *call: calls.append(call))
+    assert [done for done, _, _ in calls] == [0, 1, 2]
+
+
+def test_candidates(rng):
+    probs, labels = labelled_ensemble(rng, n_samples=100)
+    chosen = vd.Auto(candidates=[("atde", "temperature"), "platt"], random_state=0).fit(probs, labels)
+    assert {(row["combine"], row["method"]) for row in chosen.table_} == {
+        ("mean", "identity"),
+        ("atde", "temperature"),
+        ("mean", "platt"),
+    }
+    with pytest.raises(ParameterError, match="keep_labels=False"):
+        vd.Auto(candidates=["log-pool"]).fit(probs, labels)
+    with pytest.raises(UnknownNameError, match="candidate 'magic' is unknown"):
+        vd.Auto(candidates=["magic"]).fit(probs, labels)
+    with pytest.raises(UnknownNameError, match="candidate 'auto'"):
+        vd.Auto(candidates=["auto"]).fit(probs, labels)
+
+
+def test_sources_are_used_where_there_are_some(rng):
+    probs, labels = labelled_ensemble(rng, n_samples=100)
+    with_sources = vd.Auto(random_state=0).fit(probs, labels)
+    without = vd.Auto(random_state=0).fit(probs.mean(axis=0), labels)
+    methods = [{row["method"] for row in chosen.table_} for chosen in (with_sources, without)]
+    assert methods[0] - methods[1] == {"ptde-hist", "ptde-kde", "truth-logit"}
+
+
+def test_one_sample_gets_no_calibration(rng):
+    probs, labels = labelled_ensemble(rng, n_samples=1)
+    assert vd.Auto().fit(probs, labels).best_.name == "identity"
+
+
+def test_folds_are_decided_by_random_state(rng):
+    probs, labels = labelled_ensemble(rng, n_samples=200)
+    tables = [
+        vd.Auto(candidates=["platt", "spline"], random_state=seed).fit(probs, labels).table_ for seed in (0, 0, 1)
+    ]
+    assert tables[0] == tables[1]
+    assert tables[0] != tables[2]

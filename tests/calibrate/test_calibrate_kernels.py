@@ -1,0 +1,104 @@
+"""The calibrators' kernels against their plain twins."""
+
+import naive
+import numpy as np
+import pytest
+from ensembles import random_ensemble
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veridical._kernels.full_vectors import replace_winning_score, restore_winners
+from veridical._kernels.isotonic import pool_violators
+from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_step
+from veridical._kernels.scaling import relative_logs, temperature_loss, temperature_rows
+from veridical.calibrate.isotonic import fit_steps
+
+MARGIN = 1e-6
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_replace_winning_score(rng, dtype):
+    probs = random_ensemble(rng, 1, 60, 5, dtype)[0]
+    probs[:3] = np.eye(5)[:3]  # v = 1: the others have nothing to scale
+    winners = probs.argmax(axis=1)
+    confidence = rng.uniform(0, 1, 60)
+    confidence[3:6] = 0.0, 1.0, 0.2
+    result = probs.copy()
+    replace_winning_score(result, winners, confidence, MARGIN)
+    expected = [
+        naive.full_vector(list(map(float, row)), c, w, MARGIN)
+        for row, c, w in zip(probs, winners, confidence, strict=True)
+    ]
+    np.testing.assert_allclose(result, expected, atol=1e-12 if dtype == np.float64 else 1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_winner_is_strict_in_the_rows_own_dtype(dtype):
+    rows = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]], dtype=dtype)
+    restore_winners(rows, np.ones(3, dtype=np.int64), MARGIN)
+    assert (rows[:, 1] > rows[:, 0]).all()
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=12))
+def test_isotonic_steps(pairs):
+    scores = np.array([score / 5 for score, _ in pairs])
+    hits = np.array([hit for _, hit in pairs])
+    thresholds, values = fit_steps(scores.copy(), scores[hits])
+    expected = naive.isotonic(list(scores), [float(hit) for hit in hits])
+    np.testing.assert_allclose(np.interp(list(expected), thresholds, values), list(expected.values()), atol=1e-12)
+    assert (np.diff(thresholds) > 0).all()
+
+
+def test_pool_violators_merges_until_means_rise():
+    ends, values = pool_violators(np.array([0, 2, 4]), np.array([2, 4, 8]), np.array([2.0, 0.0, 3.0]))
+    np.testing.assert_array_equal(ends, [[0, 3], [4, 7]])
+    np.testing.assert_allclose(values, [0.5, 0.75])
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_temperature_loss(rng, squared):
+    probs = random_ensemble(rng, 1, 25, 6)[0]
+    labels = rng.integers(0, 6, 25)
+    logs = np.empty(probs.shape)
+    relative_logs(probs, 1e-20, logs)
+    np.testing.assert_allclose(logs, np.log(probs) - np.log(probs.max(axis=1, keepdims=True)), atol=1e-12)
+    for inverse in (0.3, 1.0, 2.5):
+        loss, slope = temperature_loss(logs, labels, inverse, squared)
+        rows = list(zip(logs.tolist(), labels.tolist(), strict=True))
+        expected = sum(naive.temperature_loss(x, y, inverse, squared) for x, y in rows)
+        assert loss == pytest.approx(expected, rel=1e-11)
+        step = 1e-6
+        ahead, behind = (
+            sum(naive.temperature_loss(x, y, inverse + d, squared) for x, y in rows) for d in (step, -step)
+        )
+        assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-5, abs=1e-6)
+        scaled = np.empty(logs.shape)
+        temperature_rows(logs, inverse, scaled)
+        np.testing.assert_allclose(scaled[0], naive.softmax([inverse * x for x in logs[0]]), atol=1e-12)
+
+
+def test_log_pool(rng):
+    probs = random_ensemble(rng, 4, 20, 5)
+    labels = rng.integers(0, 5, 20)
+    weights = rng.normal(0.3, 0.2, 4)
+    shares = np.repeat(weights[:, None], 20, axis=1)
+    pooled = np.empty((20, 5))
+    log_pool_rows(np.log(probs), shares, pooled)
+    expected = [naive.log_pool(probs[:, n].tolist(), weights) for n in range(20)]
+    np.testing.assert_allclose(pooled, expected, atol=1e-12)
+
+    def loss(at):
+        return -sum(np.log(naive.log_pool(probs[:, n].tolist(), at)[labels[n]]) for n in range(20))
+
+    gradient = np.zeros(4)
+    assert log_pool_loss(np.log(probs), shares, labels, gradient) == pytest.approx(loss(weights), rel=1e-11)
+    step = 1e-6
+    for s in range(4):
+        moved = np.eye(4)[s] * step
+        assert gradient[s] == pytest.approx((loss(weights + moved) - loss(weights - moved)) / (2 * step), abs=1e-5)
+
+
+def test_mixture_step(rng):
+    scores, shares = rng.uniform(0.01, 1, (30, 4)), rng.dirichlet(np.ones(4))
+    np.testing.assert_allclose(mixture_step(scores, shares), naive.mixture_gains(scores.tolist(), shares), rtol=1e-12)

@@ -1,0 +1,91 @@
+"""Pools whose weights are learnt: they are optimal, they find the poor source, and they stand on simple ground."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+from cases import labelled_ensemble
+
+import veridical as vd
+from veridical import metrics
+
+
+def with_a_useless_source(rng, n_samples=1500):
+    """Two sources that know something, and one that is random and sure of itself."""
+    probs, labels = labelled_ensemble(rng, n_sources=2, n_samples=n_samples, n_classes=4)
+    useless = rng.dirichlet(np.full(4, 0.2), n_samples) + 1e-9
+    return np.concatenate([probs, useless[None] / useless.sum(axis=1)[None, :, None]]), labels
+
+
+def test_linear_pool_is_the_maximum_likelihood(rng):
+    probs, labels = with_a_useless_source(rng)
+    weights = vd.LinearPool().fit(probs, labels).pooling_.weights
+    scores = probs[:, np.arange(len(labels)), labels]
+
+    def loss(free):
+        a = np.exp(free) / np.exp(free).sum()
+        return -np.log(a @ scores).sum() - np.log(a).sum() / 3  # with one pseudo-count spread equally
+
+    best = scipy.optimize.minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
+    np.testing.assert_allclose(weights, np.exp(best) / np.exp(best).sum(), atol=1e-3)
+    assert weights[2] < 0.1
+
+
+def test_log_pool_is_at_the_minimum_of_its_penalised_loss(rng):
+    probs, labels = with_a_useless_source(rng)
+    pool = vd.LogPool().fit(probs, labels)
+    weights, floor = pool.pooling_.weights, pool.pooling_.floor
+    logs = np.log(np.maximum(probs, floor))
+
+    def loss(a):
+        scores = np.tensordot(a, logs, 1)
+        scores = scores - scores.max(axis=1, keepdims=True)
+        nll = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(labels)), labels]
+        return nll.sum() + 0.5 * np.square(3 * (a - a.mean())).sum()
+
+    gradient = scipy.optimize.approx_fprime(weights, loss, 1e-6)
+    assert np.abs(gradient).max() / len(labels) < 1e-4
+    assert weights[2] < 0.2 * weights[:2].min()
+
+
+def test_log_pool_pools_what_it_says(rng):
+    probs, labels = with_a_useless_source(rng, 50)
+    pool = vd.LogPool().fit(probs, labels)
+    scores = np.tensordot(pool.pooling_.weights, np.log(np.maximum(probs, pool.pooling_.floor)), 1)
+    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(pool.predict_proba(probs), expected, atol=1e-12)
+
+
+def test_pools_beat_the_mean_where_a_source_is_useless(rng):
+    probs, labels = with_a_useless_source(rng, 4000)
+    train, test = slice(0, 2000), slice(2000, None)
+    losses = {
+        method: metrics.nll(
+            labels[test], vd.calibrators()[method]().fit(probs[:, train], labels[train]).predict_proba(probs[:, test])
+        )
+        for method in ("identity", "temperature", "linear-pool", "log-pool")
+    }
+    assert losses["log-pool"] < losses["temperature"] < losses["identity"]
+    assert losses["linear-pool"] < losses["identity"]
+
+
+def test_like_sources_stay_alike(rng):
+    probs, labels = labelled_ensemble(rng, n_sources=1, n_samples=500)
+    weights = vd.LogPool().fit(np.concatenate([probs] * 4), labels).pooling_.weights
+    np.testing.assert_allclose(weights, weights[0], rtol=1e-3)
+
+
+def test_a_method_on_top_of_a_pool(rng):
+    probs, labels = with_a_useless_source(rng)
+    stacked = vd.VectorScaling(combine="log-pool").fit(probs, labels)
+    pooled = vd.LogPool().fit(probs, labels).predict_proba(probs)
+    alone = vd.VectorScaling().fit(pooled, labels)
+    np.testing.assert_allclose(stacked.predict_proba(probs), alone.predict_proba(pooled), atol=1e-9)
+
+
+@pytest.mark.parametrize("method", [vd.LinearPool, vd.LogPool])
+def test_a_pool_is_its_own_combination(method, rng):
+    probs, labels = labelled_ensemble(rng)
+    with pytest.raises(vd.errors.UnknownNameError, match=r"choose one of: .*-pool"):
+        method(combine="mean").fit(probs, labels)
+    with pytest.raises(vd.errors.ShapeError, match="fitted for 5 sources"):
+        method().fit(probs, labels).predict(probs[:3])

@@ -1,0 +1,172 @@
+"""Saved calibrators: what they hold, and what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import labelled_ensemble
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import veridical as vd
+from veridical.calibrate import saving
+from veridical.errors import ParameterError, SavedFileError, ShapeError
+
+STORED = Path(__file__).with_name("ptde_v1.json")
+
+
+@pytest.fixture
+def saved(rng, tmp_path):
+    """(path, fitted calibrator, predictions)."""
+    probs, labels = labelled_ensemble(rng)
+    calibrator = vd.PTDE(random_state=0).fit(probs, labels)
+    calibrator.save(tmp_path / "cal.json")
+    return tmp_path / "cal.json", calibrator, probs
+
+
+def test_version_one_keeps_loading(rng):
+    calibrator = vd.load_calibrator(STORED)
+    assert isinstance(calibrator, vd.PTDE)
+    assert (calibrator.n_sources_, calibrator.n_classes_) == (3, 2)
+    # One bin lowered by 0.1, one raised by 0.2; three sources that agree have HV 0.
+    rows = np.array([[0.6, 0.4], [0.75, 0.25]])
+    np.testing.assert_allclose(calibrator.predict_confidence(np.stack([rows] * 3)), [0.5, 0.95], atol=1e-12)
+    disagreeing = np.array([[[0.9, 0.1]], [[0.7, 0.3]], [[0.65, 0.35]]])
+    assert calibrator.predict_confidence(disagreeing)[0] > 0.95
+
+
+def test_file_says_what_it_is(saved):
+    path, _, _ = saved
+    document = json.loads(path.read_text())
+    assert document["format"] == "veridical calibrator"
+    assert document["schema"] == 1
+    assert document["method"] == "ptde-kde"
+    assert document["veridical"] == vd.__version__
+    assert (document["n_sources"], document["n_classes"]) == (5, 4)
+    assert document["parameters"]["random_state"] == 0
+    assert [child.name for child in path.parent.iterdir()] == ["cal.json"]
+
+
+def test_other_classes_and_sources_are_refused(saved, rng):
+    loaded = vd.load_calibrator(saved[0])
+    with pytest.raises(ShapeError, match="fitted for 4 classes and the predictions have 7"):
+        loaded.predict(labelled_ensemble(rng, n_classes=7)[0])
+    with pytest.raises(ShapeError, match="fitted for 5 sources and the predictions have 3"):
+        loaded.predict(labelled_ensemble(rng, n_sources=3)[0])
+
+
+def test_unfitted_calibrator_is_not_saved(tmp_path):
+    with pytest.raises(ParameterError, match="not fitted"):
+        vd.Temperature().save(tmp_path / "cal.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_large_arrays_lie_beside(saved, rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "LARGE", 10)
+    _, calibrator, probs = saved
+    path = tmp_path / "big" / "cal.json"
+    path.parent.mkdir()
+    calibrator.save(path)
+    assert sorted(child.name for child in path.parent.iterdir()) == ["cal.json", "cal.json.npz"]
+    again = vd.load_calibrator(path)
+    assert again.predict_proba(probs).tobytes() == calibrator.predict_proba(probs).tobytes()
+    path.with_name("cal.json.npz").write_bytes(b"PK no archive")
+    with pytest.raises(SavedFileError, match="arrays"):
+        vd.load_calibrator(path)
+    document = json.loads(path.read_text())
+    for name in ("../cal.json.npz", "/etc/passwd", 7):
+        document["arrays"] = name
+        path.write_text(json.dumps(document))
+        with pytest.raises(SavedFileError, match="not beside it"):
+            vd.load_calibrator(path)
+
+
+def test_pickled_arrays_are_never_unpacked(saved, monkeypatch, tmp_path):
+    monkeypatch.setattr(saving, "LARGE", 10)
+    path = tmp_path / "cal.json"
+    saved[1].save(path)
+    np.savez(path.with_name("cal.json.npz"), a0=np.array([{"run": "me"}], dtype=object), a1=np.zeros(1))
+    with pytest.raises(SavedFileError):
+        vd.load_calibrator(path)
+
+
+TAMPERINGS = {
+    "no calibrator": lambda d: d.update(format="something else"),
+    "schema version 99": lambda d: d.update(schema=99),
+    "schema version \\[1\\]": lambda d: d.update(schema=[1]),
+    "no method is called": lambda d: d.update(method="os.system"),
+    "no parameter 'evil'": lambda d: d["parameters"].update(evil=1),
+    "no number of sources": lambda d: d.update(n_sources=-1),
+    "sources or classes": lambda d: d.update(n_classes=True),
+    "combined by": lambda d: d["pooling"].update(name="exec"),
+    "with weights": lambda d: d["pooling"].update(weights={"shape": [1], "values": [1.0]}),
+    "is made of": lambda d: d["state"].pop("psi_"),
+    "finite": lambda d: d["state"].update(hv_unit_=None),
+    "do not belong": lambda d: d["state"]["psi_"].update(shape=[1], values=[0.0]),
+    "reshape": lambda d: d["state"]["psi_"].update(shape=[3]),
+    "could not convert": lambda d: d["state"]["psi_"].update(values=["a"] * 15),
+    "scaled by": lambda d: d["state"].update(hv_gain_=-1.0),
+}
+
+
+@pytest.mark.parametrize("message", TAMPERINGS)
+def test_tampered_files(saved, message):
+    path = saved[0]
+    document = json.loads(path.read_text())
+    TAMPERINGS[message](document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(SavedFileError, match=message):
+        vd.load_calibrator(path)
+
+
+@settings(max_examples=100)
+@given(cut=st.integers(0, 1400), junk=st.binary(max_size=20))
+def test_truncated_and_overwritten_files(cut, junk, tmp_path_factory):
+    path = tmp_path_factory.mktemp("hostile") / "cal.json"
+    content = STORED.read_bytes()
+    broken = content[: cut % len(content)] + junk
+    path.write_bytes(broken)
+    with pytest.raises(SavedFileError):
+        vd.load_calibrator(path)
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_any_value_anywhere(data, tmp_path_factory):
+    """Whatever is put in place of any one value, the file loads as a sane calibrator or is refused in one sentence."""
+    document = json.loads(STORED.read_text())
+    node, key = document, data.draw(st.sampled_from(list(document)))
+    while isinstance(node[key], dict) and node[key] and data.draw(st.booleans()):
+        node = node[key]
+        key = data.draw(st.sampled_from(list(node)))
+    node[key] = data.draw(
+        st.one_of(
+            st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.floats(), max_size=3)
+        )
+    )
+    path = tmp_path_factory.mktemp("hostile") / "cal.json"
+    path.write_text(json.dumps(document))
+    try:
+        loaded = vd.load_calibrator(path)
+    except SavedFileError as error:
+        assert "\n" not in str(error)  # noqa: PT017  either outcome is fine
+    else:
+        assert loaded.n_classes_ >= 2
+
+
+def test_not_there(tmp_path):
+    with pytest.raises(SavedFileError, match="there is no file"):
+        vd.load_calibrator(tmp_path / "nothing.json")
+    with pytest.raises(SavedFileError, match="cannot be read"):
+        vd.load_calibrator(tmp_path)
+
+
+def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
+    path, calibrator, _ = saved
+    before = path.read_bytes()
+    calibrator.psi_ = np.array([np.nan])
+    with pytest.raises(ValueError, match="JSON"):
+        calibrator.save(path)
+    assert path.read_bytes() == before
+    assert [child.name for child in path.parent.iterdir()] == ["cal.json"]

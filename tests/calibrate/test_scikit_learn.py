@@ -1,0 +1,139 @@
+"""Calibrators as scikit-learn estimators."""
+
+import numpy as np
+import pytest
+from cases import NAMES, labelled_ensemble
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.utils import estimator_checks
+
+import veridical as vd
+from veridical.errors import LabelError, ShapeError
+
+#: Checks that need no data, or data that a calibrator understands as it is.
+APPLICABLE = (
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_estimator_tags_renamed",
+    "check_valid_tag_types",
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_get_params_invariance",
+    "check_set_params",
+    "check_mixin_order",
+)
+#: Checks that do not make sense here, and why.
+NOT_APPLICABLE = {
+    "two-dimensional features": (
+        "X holds probabilities of shape (S, N, L) or (N, L) whose rows sum to one; most checks fit random features "
+        "(check_fit2d_1sample, check_estimators_dtypes, check_classifiers_train, check_sample_weights_*, "
+        "check_methods_subset_invariance, check_dict_unchanged, check_fit_idempotent, ...), which are refused"
+    ),
+    "arbitrary labels": "labels are the columns' numbers, so strings and -1/1 are refused (check_classifiers_classes)",
+    "one feature": "one column is no distribution (check_fit2d_1feature, check_fit1d)",
+    "n_features_in_": "the last axis holds classes, not features; a different number is refused by its own message",
+    "sparse and complex data": "probabilities are dense and real; both are refused, with another message",
+}
+
+
+@pytest.mark.parametrize("check", APPLICABLE)
+@pytest.mark.parametrize("name", NAMES)
+def test_estimator_checks(name, check):
+    function = getattr(estimator_checks, check, None)
+    if function is None:
+        pytest.skip("this scikit-learn has no such check")
+    method = vd.calibrators()[name]
+    function(method.__name__, method())
+
+
+def test_what_does_not_apply_has_a_reason():
+    assert all(len(reason) > 20 for reason in NOT_APPLICABLE.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_clone_and_repr(name, rng):
+    method = vd.calibrators()[name]
+    calibrator = method(kind="logits", sources_axis=1)
+    copy = clone(calibrator)
+    assert copy.get_params() == calibrator.get_params()
+    assert repr(copy) == repr(calibrator)
+    assert "kind='logits'" in repr(calibrator)
+    assert is_classifier(calibrator)
+    copy.set_params(combine=method.combinations[0])
+    with pytest.raises(NotFittedError):
+        copy.predict(labelled_ensemble(rng)[0].swapaxes(0, 1))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("auto", "matrix")])
+def test_cross_validation_as_it_is(name, rng):
+    probs, labels = labelled_ensemble(rng, n_samples=120)
+    sample_first = probs.swapaxes(0, 1)
+    calibrator = vd.calibrators()[name](sources_axis=1)
+    out_of_fold = cross_val_predict(calibrator, sample_first, labels, cv=3, method="predict_proba")
+    assert out_of_fold.shape == (120, 4)
+    np.testing.assert_allclose(out_of_fold.sum(axis=1), 1.0)
+    if calibrator.keeps_labels:
+        assert (out_of_fold.argmax(axis=1) == probs.mean(axis=0).argmax(axis=1)).all()
+    scores = cross_val_score(calibrator, sample_first, labels, cv=3, scoring="neg_log_loss")
+    assert np.isfinite(scores).all()
+
+
+def test_grid_search(rng):
+    probs, labels = labelled_ensemble(rng, n_samples=200)
+    search = GridSearchCV(
+        vd.PTDE(sources_axis=1, random_state=0),
+        {"n_bins": [5, 15], "combine": ["mean", "atde"]},
+        scoring="neg_brier_score",
+        cv=3,
+    )
+    search.fit(probs.swapaxes(0, 1), labels)
+    assert search.best_params_["n_bins"] in (5, 15)
+    assert search.predict_proba(probs.swapaxes(0, 1)).shape == (200, 4)
+
+
+def test_fit_changes_no_parameter_and_predict_nothing(rng):
+    probs, labels = labelled_ensemble(rng)
+    for name in NAMES:
+        calibrator = vd.calibrators()[name]()
+        before = calibrator.get_params()
+        if name == "auto":
+            calibrator.set_params(candidates=["platt"])
+            before = calibrator.get_params()
+        calibrator.fit(probs, labels)
+        assert calibrator.get_params() == before
+        attributes = {key: id(value) for key, value in vars(calibrator).items()}
+        calibrator.predict_proba(probs)
+        assert {key: id(value) for key, value in vars(calibrator).items()} == attributes
+
+
+def test_bad_input(rng):
+    probs, labels = labelled_ensemble(rng)
+    with pytest.raises(LabelError, match="calibration needs labels"):
+        vd.Temperature().fit(probs)
+    with pytest.raises(LabelError, match="the label of sample 0 is 9"):
+        vd.Temperature().fit(probs, np.full(len(labels), 9))
+    with pytest.raises(LabelError, match="there are 3 labels for 300 samples"):
+        vd.Temperature().fit(probs, labels[:3])
+    with pytest.raises(ShapeError, match="no samples"):
+        vd.Temperature().fit(probs[:, :0], labels[:0])
+    too_much, absent = probs.copy(), probs.copy()
+    too_much[1, 2] *= 1.2
+    absent[1, 2] = np.nan
+    with pytest.raises(vd.errors.NotNormalisedError, match="source 1, sample 2"):
+        vd.Temperature().fit(too_much, labels)
+    with pytest.raises(vd.errors.MissingSourceError, match='missing="skip"'):
+        vd.PTDE().fit(absent, labels)
+    with pytest.raises(vd.errors.UnknownNameError, match="combine for temperature 'median' is unknown"):
+        vd.Temperature(combine="median").fit(probs, labels)
+    with pytest.raises(vd.errors.ParameterError, match="contradicts"):
+        vd.Temperature(kind="logits").fit(vd.Predictions(probs, labels))
+
+
+def test_separate_arrays_and_nested_lists(rng):
+    probs, labels = labelled_ensemble(rng, n_samples=40)
+    expected = vd.PTDE().fit(probs, labels).predict_proba(probs)
+    np.testing.assert_array_equal(vd.PTDE().fit(list(probs), labels).predict_proba(list(probs)), expected)
+    rows = probs.mean(axis=0).tolist()
+    assert vd.Spline().fit(rows, labels.tolist()).predict_proba(rows).shape == (40, 4)

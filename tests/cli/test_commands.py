@@ -1,0 +1,234 @@
+"""The installed program, driven as a person or a script would: every command, good input and bad."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from ensembles import random_ensemble
+
+import veridical as vd
+
+pytestmark = pytest.mark.compiled
+
+
+def veridical(*arguments, cwd=None, **options):
+    """Run the program; returns what it printed and its exit code."""
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
+    return subprocess.run(
+        [sys.executable, "-m", "veridical", *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd, env=environment, check=False, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A labelled ensemble of 400 samples as files."""
+    folder = tmp_path_factory.mktemp("predictions")
+    rng = np.random.default_rng(0)
+    probs = random_ensemble(rng, 5, 400, 4, np.float32, spread=2.0)
+    chances = probs.mean(axis=0, dtype=np.float64)
+    labels = np.array([rng.choice(4, p=p / p.sum()) for p in chances])
+    predictions = vd.Predictions(probs, labels, source_names=list("abcde"))
+    vd.save(predictions, folder / "preds.npz")
+    np.save(folder / "probs.npy", probs)
+    np.save(folder / "labels.npy", labels)
+    return folder
+
+
+def assert_bad_input(done, *words):
+    """Exit code 2, one sentence on stderr, nothing on stdout, no traceback."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def assert_fits(text):
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_version_and_help():
+    assert veridical("--version").stdout.strip() == f"veridical, version {vd.__version__}"
+    shown = veridical("--help")
+    assert shown.returncode == 0
+    for name in ("demo", "evaluate", "calibrate", "apply", "compare", "report", "inspect", "methods"):
+        assert name in shown.stdout
+        page = veridical(name, "--help")
+        assert page.returncode == 0
+        assert "Usage: " in page.stdout
+
+
+def test_unknown_command():
+    assert_bad_input(veridical("calibrat"), "No such command 'calibrat'")
+
+
+def test_evaluate(files):
+    done = veridical("evaluate", files / "preds.npz")
+    assert done.returncode == 0, done.stderr
+    assert "aTDE" in done.stdout
+    assert "noise floor" in done.stdout
+    assert_fits(done.stdout)
+    same = veridical("evaluate", files / "probs.npy", "--labels", files / "labels.npy", "--no-intervals")
+    assert same.returncode == 0, same.stderr
+
+
+def test_evaluate_json_is_the_python_object(files):
+    done = veridical("evaluate", files / "preds.npz", "--json", "--methods", "mean,ptde", "--no-intervals")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    expected = vd.evaluate(vd.load(files / "preds.npz"), methods=["mean", "ptde"]).to_dict()
+    assert found == json.loads(json.dumps(expected))
+    assert found["schema"] == 1
+    assert found["type"] == "evaluation"
+    assert [scores["method"] for scores in found["methods"]] == ["mean", "ptde-kde"]
+    assert set(found["methods"][0]["summary"]) == {"ece_kde", "ece", "nll", "brier", "ks_error", "accuracy"}
+    assert set(found["data"]) >= {"n_sources", "n_samples", "n_classes", "kind", "dtype", "sha256"}
+
+
+def test_calibrate_apply_inspect(files, tmp_path):
+    calibrator = tmp_path / "cal.json"
+    done = veridical("calibrate", files / "preds.npz", "--method", "ptde", "--out", calibrator)
+    assert done.returncode == 0, done.stderr
+    assert f"Wrote {calibrator}" in done.stdout.replace("\n", "")
+    out = tmp_path / "calibrated.npz"
+    done = veridical("apply", calibrator, files / "preds.npz", "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_samples"] == 400
+    with np.load(out) as written:
+        loaded = vd.load_calibrator(calibrator)
+        np.testing.assert_array_equal(written["confidence"], loaded.predict_confidence(vd.load(files / "preds.npz")))
+        assert written["probs"].shape == (400, 4)
+    shown = veridical("inspect", calibrator)
+    assert shown.returncode == 0
+    assert "ptde-kde" in shown.stdout
+    assert_fits(shown.stdout)
+
+
+def test_calibrate_auto_says_what_it_chose(files):
+    done = veridical("calibrate", files / "preds.npz", "--json")
+    assert done.returncode == 0, done.stderr
+    assert " on " in json.loads(done.stdout)["chosen"]
+
+
+def test_compare(files):
+    done = veridical("compare", files / "preds.npz", "--methods", "mean,temperature,spline,ptde", "--splits", "2")
+    assert done.returncode == 0, done.stderr
+    assert "*" in done.stdout
+    assert "temperature " in done.stdout  # names are whole
+    assert "…" not in done.stdout
+    assert "Noise floor" in done.stdout
+    assert_fits(done.stdout)
+    found = json.loads(veridical("compare", files / "preds.npz", "-m", "mean,irm", "--splits", "3", "--json").stdout)
+    assert len(found["values"]["irm"]["ece"]) == 3
+    assert found["best"]["ece"] in ("mean", "irm")
+
+
+def test_inspect(files):
+    done = veridical("inspect", files / "preds.npz")
+    assert done.returncode == 0, done.stderr
+    assert "Trusted least" in done.stdout
+    assert_fits(done.stdout)
+    found = json.loads(veridical("inspect", files / "probs.npy", "--json").stdout)
+    assert found["sources"][0]["accuracy"] is None
+    assert any("no labels" in warning for warning in found["warnings"])
+
+
+def test_methods():
+    done = veridical("methods")
+    assert done.returncode == 0
+    assert_fits(done.stdout)
+    found = json.loads(veridical("methods", "--json").stdout)
+    assert set(found["calibrators"]) == set(vd.calibrators())
+    assert set(found["metrics"]) == set(vd.metrics.METRICS)
+
+
+def test_quiet(files):
+    done = veridical("evaluate", files / "preds.npz", "--quiet", "--no-intervals")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "calibrate", "compare", "inspect", "report"])
+def test_no_such_file(command, tmp_path):
+    assert_bad_input(veridical(command, tmp_path / "nothing.npz"), "nothing.npz")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "calibrate", "compare"])
+def test_no_labels(command, files):
+    assert_bad_input(veridical(command, files / "probs.npy"), "labels")
+
+
+def test_bad_values(files, tmp_path):
+    np.save(tmp_path / "bad.npy", np.full((3, 400, 4), 0.7))
+    done = veridical("evaluate", tmp_path / "bad.npy", "--labels", files / "labels.npy")
+    assert_bad_input(done, "source 0, sample 0", "sum to 2.8", 'kind="logits"')
+    np.save(tmp_path / "short.npy", np.zeros(7, int))
+    assert_bad_input(veridical("evaluate", files / "probs.npy", "-y", tmp_path / "short.npy"), "7 labels for 400")
+
+
+def test_bad_names(files):
+    assert_bad_input(veridical("evaluate", files / "preds.npz", "-m", "magic"), "method 'magic' is unknown", "atde")
+    assert_bad_input(veridical("calibrate", files / "preds.npz", "-m", "magic"), "'magic' is unknown")
+
+
+def test_bad_calibrator(files, tmp_path):
+    (tmp_path / "cal.json").write_text('{"schema": 1, "method"')
+    done = veridical("apply", tmp_path / "cal.json", files / "preds.npz", "--out", tmp_path / "out.npz")
+    assert_bad_input(done, "cal.json")
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_nowhere_to_write(files, tmp_path):
+    done = veridical("calibrate", files / "preds.npz", "-m", "temperature", "--out", tmp_path / "no" / "cal.json")
+    assert_bad_input(done, "cal.json")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
+def test_interrupted(files, tmp_path):
+    """Ctrl-C in the middle leaves nothing behind."""
+    out = tmp_path / "cal.json"
+    program = subprocess.Popen(
+        [sys.executable, "-m", "veridical", "calibrate", str(files / "preds.npz"), "--out", str(out)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(1.0)
+    program.send_signal(signal.SIGINT)
+    _, said = program.communicate(timeout=60)
+    assert program.returncode != 0
+    assert "Traceback" not in said or "KeyboardInterrupt" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_completion():
+    """The shell asks the program itself which commands there are."""
+    done = subprocess.run(
+        [sys.executable, "-m", "veridical"], capture_output=True, text=True, check=False,
+        env={**os.environ, "_VERIDICAL_COMPLETE": "bash_complete", "COMP_WORDS": "veridical ev", "COMP_CWORD": "1"},
+    )  # fmt: skip
+    assert "evaluate" in done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
+def test_progress_is_drawn_on_a_terminal_only(files):
+    import pty
+
+    reader, terminal = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "veridical", "compare", str(files / "preds.npz"), "-m", "mean,spline", "--json"],
+        stdout=subprocess.PIPE, stderr=terminal, text=True, check=True, env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(terminal)
+    drawn = b""
+    with contextlib.suppress(OSError):  # how the end of a terminal looks
+        while part := os.read(reader, 1 << 16):
+            drawn += part
+    os.close(reader)
+    assert b"spline" in drawn
+    json.loads(done.stdout)
+    assert veridical("compare", files / "preds.npz", "-m", "mean,spline", "--splits", "1").stderr == ""

@@ -1,0 +1,115 @@
+"""Figures: the right numbers, drawn to the same bytes."""
+
+import numpy as np
+import pytest
+from small_ensembles import small_ensemble, small_predictions
+
+import veridical as vd
+from veridical import paper
+from veridical.errors import ParameterError, UnknownNameError
+from veridical.paper.figure_data import BinsBeforeAfter, DisagreementByScore
+from veridical.paper.figures import FIGURE_FORMATS, figure_bytes
+
+SIGNATURES = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
+
+
+@pytest.fixture(scope="module")
+def drawings():
+    ensembles = [small_ensemble(3, 300, "a"), small_ensemble(4, 300, "b")]
+    return {
+        "figure2": lambda: paper.draw_figure2(paper.table1(ensembles[:1], updates=6)),
+        "figure2 of two": lambda: paper.draw_figure2(paper.table1(ensembles)),
+        "figure3": lambda: paper.draw_figure3([p for e in ensembles for p in paper.bins_before_after(e)]),
+        "figureA": lambda: paper.draw_figure_a([p for e in ensembles for p in paper.disagreement_by_score(e)]),
+    }
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["figure2", "figure2 of two", "figure3", "figureA"])
+def test_the_same_numbers_give_the_same_bytes(drawings, name):
+    first, second = drawings[name](), drawings[name]()
+    for form in FIGURE_FORMATS:
+        content = figure_bytes(first, form)
+        assert content.startswith(SIGNATURES[form])
+        assert content == figure_bytes(second, form)
+        for dated in (b"CreationDate", b"<dc:date>", b"matplotlib version"):
+            assert dated not in content
+
+
+def test_published_figures_are_crosses():
+    name = paper.EnsembleName("CIFAR100", "PreResNet164", "deep")
+    ensemble = paper.Ensemble(name, small_predictions(10, 120))
+    figure = paper.draw_figure2(paper.table1([ensemble], sources=[5, 10]))
+    ece = figure.axes[1]
+    crosses = [line for line in ece.lines if line.get_marker() == "x"]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in crosses] == [(10, 1.86), (10, 3.27), (10, 3.18)]
+    assert "ECE" in ece.get_ylabel()
+
+
+def test_lines_are_the_tables_numbers():
+    table = paper.table1([small_ensemble(4, 200)])
+    figure = paper.draw_figure2(table)
+    for axes, metric in zip(figure.axes, table.metrics, strict=True):
+        for line, method in zip(axes.lines, ("DE", "TDE", "aTDE"), strict=True):
+            rows = [row for row in table.rows if row.method == method]
+            np.testing.assert_array_equal(line.get_xdata(), [row.sources for row in rows])
+            np.testing.assert_array_equal(line.get_ydata(), [row.values[metric].mean for row in rows])
+
+
+@pytest.mark.compiled
+def test_bins_hold_every_evaluation_sample():
+    (panel,) = paper.bins_before_after(small_ensemble(4, 601))
+    before, after = panel.counts
+    assert sum(before) == sum(after) == 301
+    assert max(before) - min(before) <= 15  # equal mass before; the last bin takes the remainder
+    right = [np.nansum(np.multiply(c, a)) for c, a in zip(panel.counts, panel.accuracy, strict=True)]
+    assert right[0] == pytest.approx(right[1])  # the calibrator changes no label
+    for k in (0, 1):
+        filled = np.asarray(panel.counts[k]) > 0
+        confidence = np.asarray(panel.confidence[k])[filled]
+        assert (confidence >= np.asarray(panel.edges)[:-1][filled]).all()
+        assert (confidence <= np.asarray(panel.edges)[1:][filled]).all()
+    assert str(BinsBeforeAfter.from_dict(panel.to_dict())) == str(panel)
+
+
+@pytest.mark.compiled
+def test_calibration_brings_accuracy_to_the_diagonal():
+    (panel,) = paper.bins_before_after(paper.open_ensembles()[0], method="ptde-kde")
+    gaps = [
+        np.nansum(np.multiply(panel.counts[k], np.abs(np.subtract(panel.confidence[k], panel.accuracy[k]))))
+        for k in (0, 1)
+    ]
+    assert gaps[1] < gaps[0] / 2
+
+
+def test_unknown_calibrator_between():
+    with pytest.raises(UnknownNameError, match="opt-hist"):
+        paper.bins_before_after(small_ensemble(2, 50), method="magic")
+
+
+def test_disagreement_counts_every_sample():
+    ensemble = small_ensemble(4, 500)
+    (panel,) = paper.disagreement_by_score(ensemble)
+    assert np.sum(panel.counts) == 500
+    truth = vd.discover(ensemble.predictions)
+    assert panel.hv_edges[-1] == pytest.approx(truth.hv.max())
+    assert panel.spearman < -0.5  # sources that agree are confident
+    assert len(panel.centres) == 15
+    assert str(DisagreementByScore.from_dict(panel.to_dict())) == str(panel)
+
+
+def test_unanimous_sources_are_drawn_too():
+    probs = np.tile(np.array([[0.75, 0.25], [0.625, 0.375], [0.125, 0.875]] * 10), (3, 1, 1))
+    ensemble = paper.Ensemble(paper.EnsembleName("unanimous"), vd.Predictions(probs, [0, 1, 1] * 10))
+    panels = paper.disagreement_by_score(ensemble)
+    assert np.isnan(panels[0].spearman)
+    assert figure_bytes(paper.draw_figure_a(panels), "png").startswith(b"\x89PNG")
+
+
+def test_saving_by_ending(tmp_path):
+    figure = paper.draw_figure2(paper.table1([small_ensemble(2, 60)]))
+    paper.save_figure(figure, tmp_path / "figure.PDF")
+    assert (tmp_path / "figure.PDF").read_bytes().startswith(b"%PDF")
+    with pytest.raises(ParameterError, match=r"\.svg, \.png or \.pdf"):
+        paper.save_figure(figure, tmp_path / "figure.gif")
+    assert [path.name for path in tmp_path.iterdir()] == ["figure.PDF"]

@@ -1,0 +1,132 @@
+"""The program ``veridical reproduce``: good input, bad input, exit codes."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from small_ensembles import write_as_the_authors, write_npz
+
+from veridical.cli import main
+
+
+def run_program(*arguments, cwd=None):
+    """The program as a user starts it."""
+    return subprocess.run(
+        [sys.executable, "-m", "veridical", "reproduce", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+    )
+
+
+def run(*arguments):
+    """The same without a new process."""
+    return CliRunner().invoke(main, ["reproduce", *map(str, arguments)])
+
+
+def assert_refused(done, *said):
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stderr.startswith("Error: ")
+    for word in said:
+        assert word in done.stderr
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return write_npz(tmp_path_factory.mktemp("data") / "small.npz", 4, 300)
+
+
+@pytest.mark.compiled
+def test_table1_of_the_shipped_ensemble():
+    done = run_program("table1", "--sources", "20", "--updates", "6")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""  # no bar where there is no terminal
+    de = next(line for line in done.stdout.splitlines() if line.startswith("DE "))
+    tde = next(line for line in done.stdout.splitlines() if line.startswith("TDE, 6 updates"))
+    assert de.split()[1:] == ["5.90", "5.45", "0.434", "0.210", "5.45", "85.93"]
+    assert [cell.rstrip("*") for cell in tde.split()[3:]] == ["4.79", "4.29", "0.428", "0.208", "4.29", "85.95"]
+
+
+@pytest.mark.compiled
+def test_json_alone_on_stdout(small):
+    done = run("table2", small, "--splits", "2", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    stored = json.loads(done.stdout)
+    assert stored["name"] == "table2"
+    assert stored["settings"] == {"splits": 2, "seed": 0, "setting": "library"}
+
+
+@pytest.mark.compiled
+def test_the_authors_file_has_the_papers_numbers_beside(tmp_path):
+    path, labels = write_as_the_authors(tmp_path)
+    done = run("table1", path, "--labels", labels, "--sources", "5,10")
+    assert done.exit_code == 0, done.stderr
+    assert "CIFAR10 PreResNet110 (deep ensemble), 10 sources" in done.stdout
+    papers = [line.split()[1:] for line in done.stdout.splitlines() if line.strip().startswith("paper")]
+    assert papers == [
+        ["1.10", "0.50", "0.113", "0.054", "0.19", "96.28"],
+        ["1.38", "1.35", "0.119", "0.056", "1.35", "96.32"],
+        ["1.43", "1.38", "0.119", "0.056", "1.38", "96.28"],
+    ]
+    assert sum(line.strip().startswith("difference") for line in done.stdout.splitlines()) == 3
+
+
+@pytest.mark.compiled
+def test_the_same_bytes_twice_and_on_any_number_of_threads(small, tmp_path):
+    outputs = [run("table4", small, "--splits", "3", "--threads", n, "--format", "csv").stdout for n in (1, 2, 2)]
+    assert outputs[0] == outputs[1] == outputs[2]
+    assert outputs[0].count("\n") == 10
+    for name in ("first.svg", "second.svg"):
+        assert run("figure3", small, "--out", tmp_path / name).stdout.strip() == str(tmp_path / name)
+    assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("figure", "ending"), [("figure2", "png"), ("figure3", "pdf"), ("figureA", "svg")])
+def test_figures(small, tmp_path, figure, ending):
+    done = run(figure, small, "--out", tmp_path / f"it.{ending}")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / f"it.{ending}").stat().st_size > 5000
+
+
+@pytest.mark.compiled
+def test_tables_to_files(small, tmp_path):
+    done = run("table3", small, "--splits", "1", "--format", "latex", "--out", tmp_path / "t.tex")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert r"\toprule" in (tmp_path / "t.tex").read_text()
+
+
+def test_one_sentence_for_bad_input(small, tmp_path):
+    path, labels = write_as_the_authors(tmp_path)
+    assert_refused(run("table1", path), "holds no labels", "--labels")
+    assert run_program("table1", path).returncode == 2
+    np.save(labels, np.zeros(17, dtype=int))
+    assert_refused(run("table2", path, "--labels", labels), "17 labels", "400 samples")
+    assert_refused(run("table1", small, "--sources", "2,50"), "4 sources", "50")
+    assert_refused(run("table1", small, "--sources", "ten"), "--sources", "ten")
+    assert_refused(run("table1", tmp_path / "nothing.npy"), "nothing.npy")
+    assert_refused(run("figure3", small, "--method", "magic", "--out", tmp_path / "f.svg"), "magic", "opt-hist")
+    assert_refused(run("figure2", small, "--out", tmp_path / "f.gif"), ".svg, .png or .pdf")
+    assert_refused(run("figure2", small, "--out", tmp_path / "no" / "where.svg"), "cannot be written")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [labels.name, path.name]
+
+
+def test_help_names_every_table_and_figure():
+    done = run("--help")
+    assert done.exit_code == 0
+    for name in ("table1", "table2", "table3", "table4", "figure2", "figure3", "figureA", "all"):
+        assert f"  {name} " in done.stdout
+
+
+@pytest.mark.compiled
+def test_all_makes_a_page_where_it_is_told(small, tmp_path):
+    done = run_program("all", small, "--splits", "1", "--sources", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "reproduction/index.html"
+    assert (tmp_path / "reproduction" / "table4.tex").is_file()

@@ -1,0 +1,124 @@
+"""Labels that stand apart, as numbers or as names."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from conftest import SHARED
+from test_files_damaged import write_labels
+
+import veridical as vd
+from veridical import errors
+
+LABELS = np.asarray([2, 0, 1, 1])
+CLASSES = ["cat", "dog", "owl"]
+
+
+@pytest.fixture
+def unlabelled(tmp_path):
+    predictions = vd.Predictions(np.full((2, 4, 3), 1 / 3), class_names=CLASSES)
+    return vd.save(predictions, tmp_path / "p.npz")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".txt", ".csv", ".json", ".parquet", ".pt", ".pkl"])
+def test_every_format(tmp_path, unlabelled, suffix):
+    path = tmp_path / f"labels{suffix}"
+    write_labels(LABELS, path)
+    np.testing.assert_array_equal(vd.load(unlabelled, labels=path).labels, LABELS)
+    np.testing.assert_array_equal(vd.load(unlabelled, labels=str(path)).labels, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("y.csv", "image,label\na.png,2\nb.png,0\nc.png,1\nd.png,1\n"),
+        ("y.csv", "2\n0\n1\n1\n"),
+        ("y.csv", "truth\nowl\ncat\ndog\ndog\n"),
+        ("y.csv", "Labels,file\nowl,1\ncat,2\ndog,3\ndog,4\n"),
+        ("y.txt", "owl\ncat\ndog\ndog\n\n\n"),
+        ("y.txt", " 2\r\n0 \r\n1\r\n1"),
+        ("y.txt", "2.0\n0.0\n1.0\n1.0"),
+        ("y.json", '{"labels": [2, 0, 1, 1], "other": 3}'),
+        ("y.json", '["owl", "cat", "dog", "dog"]'),
+        ("y.json", "[[2], [0], [1], [1]]"),
+    ],
+)
+def test_ways_of_writing(tmp_path, unlabelled, name, content):
+    (tmp_path / name).write_text(content)
+    np.testing.assert_array_equal(vd.load(unlabelled, labels=tmp_path / name).labels, LABELS)
+
+
+def test_given_labels(unlabelled):
+    np.testing.assert_array_equal(vd.load(unlabelled, labels=LABELS).labels, LABELS)
+    np.testing.assert_array_equal(vd.load(unlabelled, labels=["owl", "cat", "dog", "dog"]).labels, LABELS)
+
+
+def test_given_labels_take_the_place_of_others(tmp_path):
+    path = vd.save(vd.Predictions(np.full((2, 4, 3), 1 / 3), [0, 0, 0, 0]), tmp_path / "p.npz")
+    np.testing.assert_array_equal(vd.load(path, labels=LABELS).labels, LABELS)
+
+
+def test_names_inside_an_archive(tmp_path):
+    for names in (np.asarray(["owl", "cat", "dog", "dog"]), np.asarray([b"owl", b"cat", b"dog", b"dog"])):
+        np.savez(tmp_path / "p.npz", probs=np.full((2, 4, 3), 1 / 3), labels=names, class_names=CLASSES)
+        np.testing.assert_array_equal(vd.load(tmp_path / "p.npz").labels, LABELS)
+
+
+def test_published_pickles(tmp_path, unlabelled):
+    """As Python 2 wrote CIFAR: byte strings for keys, lists of numbers, no suffix."""
+    batch = {b"data": np.zeros((4, 5), np.uint8), b"fine_labels": LABELS.tolist(), b"coarse_labels": [0, 0, 0, 0]}
+    for name in ("test", "labels.pk"):
+        (tmp_path / name).write_bytes(pickle.dumps(batch, protocol=2))
+        np.testing.assert_array_equal(vd.load(unlabelled, labels=tmp_path / name).labels, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("y.txt", "2\n0\n1\n", "3 labels for 4 samples"),
+        ("y.txt", "2\n0\n\n1\n", "line 3 of .* is empty"),
+        ("y.txt", "2\n0\n1\n7\n", "label of sample 3 is 7"),
+        ("y.txt", "owl\ncat\ndog\nbat\n", "sample 3 is 'bat', and the classes are: cat, dog, owl"),
+        ("y.txt", "2\n0\n1\n0.5\n", "sample 0 is '2', and the classes are"),
+        ("y.txt", "1\n" * 3 + "9" * 40, "sample 0 is '1', and the classes are"),
+        ("y.csv", "a,b\n1,2\n", "has columns a, b; call one of them label"),
+        ("y.csv", "a,label\n1,2\n3\n", "row 3 of .* has 1 entries, not 2"),
+        ("y.json", "[2, 0, 1", "cannot be read as labels .JSONDecodeError"),
+        ("y.json", '{"a": [1], "b": [2]}', "holds a, b; call what holds the labels: labels"),
+        ("y.json", "[[1, 2], [3, 4]]", r"shape \(2, 2\)"),
+        ("y.json", "[[1, 2], [3]]", "cannot be read as labels"),
+        ("y.json", "[true, false, true, true]", "dtype bool"),
+        ("y.json", "[]", r"shape \(0,\)"),
+        ("y.xml", "<labels/>", r"suffix \.xml; labels come as \.npy, \.npz, \.txt"),
+    ],
+)
+def test_bad_labels(tmp_path, unlabelled, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(errors.InvalidInputError, match=message):
+        vd.load(unlabelled, labels=tmp_path / name)
+
+
+def test_uneven_labels(unlabelled):
+    with pytest.raises(errors.LabelError, match="cannot be made into one array"):
+        vd.load(unlabelled, labels=[[0], [1, 2], [0], [1]])
+
+
+def test_not_there(tmp_path, unlabelled):
+    with pytest.raises(errors.FileFormatError, match=r"none\.txt does not exist"):
+        vd.load(unlabelled, labels=tmp_path / "none.txt")
+
+
+def test_names_without_class_names(tmp_path):
+    path = vd.save(vd.Predictions(np.full((2, 4, 3), 1 / 3)), tmp_path / "p.npz")
+    with pytest.raises(errors.LabelError, match=r"p\.npz: labels are names \('owl', \.\.\.\)"):
+        vd.load(path, labels=["owl", "cat", "dog", "dog"])
+
+
+def test_real_ensembles(tmp_path):
+    """The ensembles beside the project, with labels in the file and apart."""
+    for path in sorted((SHARED / "data").glob("*.npz")) or pytest.skip("the real ensembles are not beside the project"):
+        loaded = vd.load(path)
+        assert loaded.kind == "logits"
+        (tmp_path / "y.json").write_text(json.dumps(loaded.labels.tolist()))
+        np.testing.assert_array_equal(vd.load(path, labels=tmp_path / "y.json").labels, loaded.labels)

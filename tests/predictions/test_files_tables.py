@@ -1,0 +1,145 @@
+"""Tables: long form and one source, in text and in columns."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import veridical as vd
+from veridical import errors
+
+LONG = """sample,source,label,cat,dog,owl
+0,resnet,cat,0.7,0.2,0.1
+0,densenet,cat,0.6,0.3,0.1
+1,resnet,owl,0.1,0.2,0.7
+"""
+
+
+def load_csv(tmp_path, text, **options):
+    (tmp_path / "table.csv").write_text(text)
+    return vd.load(tmp_path / "table.csv", **options)
+
+
+def test_long_form(tmp_path):
+    loaded = load_csv(tmp_path, LONG)
+    expected = [[[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]], [[0.6, 0.3, 0.1], [np.nan] * 3]]
+    np.testing.assert_array_equal(loaded.values, expected)
+    assert loaded.source_names == ("resnet", "densenet")
+    assert loaded.class_names == ("cat", "dog", "owl")
+    assert loaded.labels.tolist() == [0, 2]
+    assert loaded.kind == "probs"
+
+
+def test_order_of_rows_and_columns_does_not_matter(tmp_path, rng):
+    expected = rng.random((3, 12, 2))
+    written = expected.tolist()
+    rows = [f"{written[s][n][1]},{n},{n % 2},{s},{written[s][n][0]}" for s in range(3) for n in range(12)]
+    rng.shuffle(rows)
+    loaded = load_csv(tmp_path, "\n".join(["1,sample,label,source,0", *rows]), kind="logits")
+    np.testing.assert_array_equal(loaded.values[..., ::-1], expected)
+    assert loaded.source_names is None
+    assert loaded.class_names == ("1", "0")
+    assert loaded.labels.tolist() == [1 - n % 2 for n in range(12)]  # labels are names of columns
+
+
+def test_named_samples_stay_in_order_of_appearance(tmp_path):
+    loaded = load_csv(tmp_path, "sample,source,x,y\nimg9,a,1,0\nimg10,a,0,1\nimg10,b,0.5,0.5\nimg9,b,0,1\n")
+    np.testing.assert_array_equal(loaded.values, [[[1, 0], [0, 1]], [[0, 1], [0.5, 0.5]]])
+
+
+def test_one_source(tmp_path):
+    loaded = load_csv(tmp_path, "label,cat,dog\ndog,0.5,0.5\n\ncat,,\n")
+    np.testing.assert_array_equal(loaded.values, [[[0.5, 0.5], [np.nan, np.nan]]])
+    assert loaded.labels.tolist() == [1, 0]
+    numbered = load_csv(tmp_path, "sample,cat,dog,label\n2,0.5,0.5,1\n1,0.25,0.75,0\n")
+    np.testing.assert_array_equal(numbered.values, [[[0.25, 0.75], [0.5, 0.5]]])
+    assert numbered.labels.tolist() == [0, 1]
+
+
+def test_byte_order_mark_quotes_and_whole_floats(tmp_path):
+    (tmp_path / "excel.csv").write_bytes(b'\xef\xbb\xbflabel,"cat, big",dog\r\n1.0,0.5,0.5\r\n0.0, 1e-1 ,0.9\r\n')
+    loaded = vd.load(tmp_path / "excel.csv")
+    assert loaded.class_names == ("cat, big", "dog")
+    assert loaded.labels.tolist() == [1, 0]
+    np.testing.assert_array_equal(loaded.values, [[[0.5, 0.5], [0.1, 0.9]]])
+
+
+def test_labels_said_once_are_enough(tmp_path):
+    loaded = load_csv(tmp_path, "sample,source,label,x,y\n0,a,1,0.5,0.5\n0,b,,0.5,0.5\n")
+    assert loaded.labels.tolist() == [1]
+    assert load_csv(tmp_path, "sample,source,label,x,y\n0,a,,0.5,0.5\n").labels is None
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        (
+            LONG + "0,resnet,cat,0.1,0.2,0.7\n",
+            errors.FileFormatError,
+            "two rows for sample 0 of source resnet; keep one",
+        ),
+        (LONG.replace("0,densenet,cat", "0,densenet,dog"), errors.LabelError, "sample 0 has label cat and label dog"),
+        (LONG.replace("owl,0.1", ",0.1"), errors.LabelError, "no label for sample 1; give all or none"),
+        (LONG.replace("sample", "nr"), errors.FileFormatError, "a column source and none called sample"),
+        (LONG.replace("cat,dog,owl", "cat,dog,dog"), errors.FileFormatError, "two columns called 'dog'"),
+        (LONG.replace("cat,dog,owl", "cat,dog,"), errors.FileFormatError, r"column 6 of .*table.csv has no name"),
+        (LONG.replace("0.3", "many"), errors.FileFormatError, "line 3 of .*: 'many' in column 'dog' is no number"),
+        (
+            LONG.replace("owl,0.1,", "owl,"),
+            errors.CorruptFileError,
+            "line 4 of .* has 5 entries, and there are 6 columns",
+        ),
+        (
+            LONG.replace("owl,0.1", "bat,0.1"),
+            errors.LabelError,
+            "sample 1 is 'bat', and the classes are: cat, dog, owl",
+        ),
+        (LONG.splitlines()[0], errors.FileFormatError, "column names and no rows"),
+        ("sample,source,cat\n0,a,0.5\n", errors.ShapeError, "1 class column .*at least two"),
+        ("sample,cat,dog\n0,1,0\n0,0,1\n", errors.FileFormatError, "two rows for sample 0 and no column source"),
+        ("cat;dog\n0.5;0.5\n", errors.FileFormatError, "other than commas"),
+        ("0.25,0.75\n0.5,0.5\n", errors.FileFormatError, "starts with numbers"),
+        ("kind,x,y\nlogits,1,2\nprobs,1,0\n", errors.FileFormatError, "column kind .* both 'logits' and 'probs'"),
+        ("kind,x,y\nscores,1,2\n", errors.UnknownNameError, "kind 'scores' is unknown; choose one of: probs"),
+        ("dtype,x,y\nobject,1,2\n", errors.UnknownNameError, "dtype 'object' is unknown"),
+    ],
+)
+def test_bad_tables(tmp_path, text, error, message):
+    with pytest.raises(error, match=message) as caught:
+        load_csv(tmp_path, text)
+    assert "table.csv" in str(caught.value)
+
+
+def test_not_text(tmp_path):
+    (tmp_path / "latin.csv").write_bytes("café,thé\n0.5,0.5\n".encode("latin-1"))
+    with pytest.raises(errors.CorruptFileError, match=r"not a \.csv table in UTF-8"):
+        vd.load(tmp_path / "latin.csv")
+
+
+def test_parquet_of_others(tmp_path):
+    table = pa.table(
+        {
+            "source": pa.array(["b", "b", "a"]).dictionary_encode(),
+            "sample": pa.array([1, 0, 1], pa.int32()),
+            "label": pa.array(["y", "x", None]),
+            "x": pa.array([1, 2, None], pa.float32()),
+            "y": pa.array([3, 4, 5], pa.int64()),
+        }
+    )
+    pa.parquet.write_table(table, tmp_path / "logits_others.parquet")
+    loaded = vd.load(tmp_path / "logits_others.parquet")
+    np.testing.assert_array_equal(loaded.values, [[[2, 4], [1, 3]], [[np.nan, np.nan], [np.nan, 5]]])
+    assert loaded.source_names == ("b", "a")
+    assert loaded.labels.tolist() == [0, 1]
+    assert loaded.kind == "logits"
+    pa.parquet.write_table(table.append_column("z", pa.array(["p", "q", "r"])), tmp_path / "text.parquet")
+    with pytest.raises(errors.DtypeError, match=r"column 'z' of .* is of type string; write numbers"):
+        vd.load(tmp_path / "text.parquet")
+
+
+def test_whole_numbers_without_gaps_stay_whole(tmp_path):
+    whole = {"sample": [0, 0, 1], "source": [0, 1, 0], "x": [1, 2, 3], "y": [4, 5, 6]}
+    pa.parquet.write_table(pa.table(whole).slice(0, 2), tmp_path / "whole.parquet")
+    assert vd.load(tmp_path / "whole.parquet", kind="logits").dtype == np.int64
+    pa.parquet.write_table(pa.table(whole), tmp_path / "gaps.parquet")
+    np.testing.assert_array_equal(vd.load(tmp_path / "gaps.parquet").values[1], [[2, 5], [np.nan, np.nan]])
