@@ -23,6 +23,12 @@ def examples(n: int) -> int:
     return max(n // 50, 5) if INTERPRETED else n
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiled code passes over NaN in silence; NumPy's scalars, which stand in for it, warn."""
+    if INTERPRETED:
+        config.addinivalue_line("filterwarnings", "ignore::RuntimeWarning")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what plain Python cannot do in reasonable time."""
     if INTERPRETED:

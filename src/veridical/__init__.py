@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from veridical.evaluation import apply_calibrator, compare_calibrators, evaluate, fit_calibrator, inspect
     from veridical.predictions import Predictions
     from veridical.predictions.files import load, save
+    from veridical.report import Report, build_report
     from veridical.truth import Truth, discover
 
 #: Where each public name lives.
@@ -92,6 +93,7 @@ __all__ = [
     "PTDEHist",
     "Platt",
     "Predictions",
+    "Report",
     "Spline",
     "Temperature",
     "Truth",
@@ -99,6 +101,7 @@ __all__ = [
     "VectorScaling",
     "__version__",
     "apply_calibrator",
+    "build_report",
     "calibrate",
     "calibrators",
     "compare_calibrators",

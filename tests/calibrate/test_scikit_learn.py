@@ -129,3 +129,11 @@ def test_bad_input(rng):
         vd.Temperature(combine="median").fit(probs, labels)
     with pytest.raises(vd.errors.ParameterError, match="contradicts"):
         vd.Temperature(kind="logits").fit(vd.Predictions(probs, labels))
+
+
+def test_separate_arrays_and_nested_lists(rng):
+    probs, labels = labelled_ensemble(rng, n_samples=40)
+    expected = vd.PTDE().fit(probs, labels).predict_proba(probs)
+    np.testing.assert_array_equal(vd.PTDE().fit(list(probs), labels).predict_proba(list(probs)), expected)
+    rows = probs.mean(axis=0).tolist()
+    assert vd.Spline().fit(rows, labels.tolist()).predict_proba(rows).shape == (40, 4)

@@ -121,6 +121,8 @@ def test_compare(files):
     done = veridical("compare", files / "preds.npz", "--methods", "mean,temperature,spline,ptde", "--splits", "2")
     assert done.returncode == 0, done.stderr
     assert "*" in done.stdout
+    assert "temperature " in done.stdout  # names are whole
+    assert "…" not in done.stdout
     assert "Noise floor" in done.stdout
     assert_fits(done.stdout)
     found = json.loads(veridical("compare", files / "preds.npz", "-m", "mean,irm", "--splits", "3", "--json").stdout)

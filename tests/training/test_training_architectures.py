@@ -8,6 +8,8 @@ import torch
 from veridical.errors import ParameterError, ShapeError, UnknownNameError
 from veridical.training.architectures import ARCHITECTURES, build, check_image_shape
 
+torch.set_num_threads(1)  # the tests run several processes at a time
+
 # (architecture, classes, parameters) and where the figure is published.
 PUBLISHED = [
     # Three stages of one block, width 16, as in the ensemble that ships with the package ("78 thousand parameters"):
@@ -64,6 +66,17 @@ def test_images_become_logits(arch: str, channels: int) -> None:
         logits = model(torch.randn(2, channels, side, side))
     assert logits.shape == (2, 7)
     assert torch.isfinite(logits).all()
+
+
+@pytest.mark.parametrize("arch", sorted(set(ARCHITECTURES) - {"wideresnet28x10"}))
+def test_every_parameter_learns(arch: str) -> None:
+    torch.manual_seed(0)
+    model = build(arch, 5).to(memory_format=torch.channels_last)
+    side = ARCHITECTURES[arch].smallest_image
+    logits = model(torch.randn(4, 3, side, side))
+    torch.nn.functional.cross_entropy(logits, torch.arange(4)).backward()
+    idle = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
+    assert idle == []
 
 
 def test_logits_are_float32_under_autocast() -> None:

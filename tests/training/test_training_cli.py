@@ -80,7 +80,7 @@ def test_a_bar_on_a_terminal(tmp_path: Path, data: Path) -> None:
     controller, terminal = pty.openpty()
     words = ["train", "--dataset", "npz", "--data", data, *QUICK, "--members", 1, "--out", tmp_path / "run"]
     program = [sys.executable, "-m", "veridical", *map(str, words)]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140"}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=terminal, env=environment) as process:
         os.close(terminal)
         shown = b""

@@ -27,6 +27,8 @@ from veridical.errors import (
 )
 from veridical.training import collect_predictions
 
+torch.set_num_threads(1)  # the tests run several processes at a time
+
 
 def linear(seed: int, classes: int = 4) -> nn.Module:
     torch.manual_seed(seed)

@@ -32,7 +32,7 @@ def restore_winners(probs, winners, margin):
             for l in range(row.shape[0]):
                 if l != c and row[l] > largest_other:
                     largest_other = row[l]
-            if row[c] > largest_other:
+            if row[c] > largest_other or not step < 1.0:
                 break
             step *= 2.0
 

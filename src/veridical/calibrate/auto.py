@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from veridical.calibrate.base import Calibrator, Progress
+from veridical.calibrate.base import Calibrator, Progress, n_dimensions
 from veridical.calibrate.pooling import Floats, Labels, Pooled, Pooling, fit_pooling
 from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
 from veridical.metrics.kde import ece_kde_of
@@ -123,7 +123,7 @@ class Auto(Calibrator):
         labels = self._labels(predictions, y)
         if predictions.n_samples == 0:
             raise ShapeError("there are no samples to calibrate on; at least one is needed.")
-        pairs = self._pairs(predictions, whole=_has_sources(X))
+        pairs = self._pairs(predictions, whole=isinstance(X, Predictions) or n_dimensions(X) == 3)
         report = progress or (lambda done, total, what: None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)  # a fold's troubles are in its score
@@ -263,12 +263,6 @@ class Auto(Calibrator):
             raise ValueError("the chosen calibrator does not fit")
         if not isinstance(self.table_, list) or not all(isinstance(row, dict) for row in self.table_):
             raise ValueError("the table of scores is no list of rows")
-
-
-def _has_sources(values: Any) -> bool:
-    return isinstance(values, Predictions) or np.ndim(values[0] if isinstance(values, (list, tuple)) else values) != (
-        1 if isinstance(values, (list, tuple)) else 2
-    )
 
 
 def _outcome(calibrator: Calibrator, pooled: Pooled, labels: Labels) -> tuple[Array, Floats, npt.NDArray[np.bool_]]:

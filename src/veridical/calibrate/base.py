@@ -16,14 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from veridical._kernels.full_vectors import replace_winning_score, restore_winners
 from veridical._parallel import run_blocks
-from veridical.calibrate.pooling import COMBINATIONS, Floats, Labels, Pooled, Pooling, fit_pooling
+from veridical.calibrate.pooling import COMBINATIONS, Floats, Labels, Pooled, Pooling, fit_pooling, row_blocks
 from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
 from veridical.predictions.validation import Array, Kind, check_choice, check_labels
 from veridical.truth.projection import LABEL_MARGIN
-
-_BLOCK_SIZE = 1 << 18
 
 #: Called with how much is done, how much there is, and what comes next.
 Progress = Callable[[int, int, str], None]
@@ -171,15 +169,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self.kind not in ("probs", values.kind):
                 raise ParameterError(f"kind={self.kind!r} contradicts the predictions, which hold {values.kind!r}.")
             return values
-        if not isinstance(values, (list, tuple)) or np.ndim(values) == 2:
+        if n_dimensions(values) == 2:
             values = np.asarray(values)
-            if values.ndim == 2:
-                if self.needs_sources:
-                    raise ShapeError(
-                        f"{self.name} needs every source's predictions and got one array of shape {values.shape}; "
-                        "give shape (sources, samples, classes)."
-                    )
-                return as_predictions(values[None], self.kind, 0)
+            if self.needs_sources:
+                raise ShapeError(
+                    f"{self.name} needs every source's predictions and got one array of shape {values.shape}; "
+                    "give shape (sources, samples, classes)."
+                )
+            return as_predictions(values[None], self.kind, 0)
         return as_predictions(values, self.kind, self.sources_axis)
 
     def _labels(self, predictions: Predictions, y: Any) -> Labels:
@@ -235,6 +232,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def n_dimensions(values: Any) -> int:
+    """How many axes ``values`` has, without copying a list of arrays."""
+    separate = isinstance(values, (list, tuple)) and len(values) > 0
+    return 1 + np.ndim(values[0]) if separate else np.ndim(values)
+
+
 def top_label_vectors(pooled: Pooled, confidence: Floats, n_threads: int | None = None) -> Array:
     """Distributions in which the predicted label has ``confidence`` and the others share the rest as they did.
 
@@ -252,7 +255,6 @@ def top_label_vectors(pooled: Pooled, confidence: Floats, n_threads: int | None 
     return probs
 
 
-def _over_rows(work: Any, rows: Array, n_threads: int | None) -> None:
+def _over_rows(work: Callable[[slice], None], rows: Array, n_threads: int | None) -> None:
     """Call ``work`` with slices that cover the rows."""
-    step = max(_BLOCK_SIZE // rows.shape[1], 1)
-    run_blocks(work, [slice(start, start + step) for start in range(0, len(rows), step)], n_threads)
+    run_blocks(work, row_blocks(*rows.shape), n_threads)

@@ -250,7 +250,7 @@ class PTDEHist(OptHist):
         n_bins: int = 15,
         start: str = "shrunk",
         hv_scale: str = "quantile",
-        hv_gain: float = 0.5,
+        hv_gain: float = 0.25,
         hist_steps: int = 0,
         kde_steps: int | None = None,
         step_rule: str = "normalised",

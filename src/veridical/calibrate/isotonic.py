@@ -7,12 +7,11 @@ import numpy as np
 from veridical._kernels.isotonic import pool_violators
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.pooling import Floats, Labels, Pooled
+from veridical.calibrate.pooling import Floats, Labels, Pooled, row_blocks
 from veridical.predictions.validation import Array
 
 #: Breaks ties between scores that were fitted as equal, in the order that they had.
 TIE_BREAKER = 1e-9
-_BLOCK_SIZE = 1 << 18
 
 
 def fit_steps(scores: Floats, right_scores: Floats) -> tuple[Floats, Floats]:
@@ -57,13 +56,11 @@ def _without_repeats(thresholds: Floats, values: Floats) -> tuple[Floats, Floats
 def interpolate(scores: Array, thresholds: Floats, values: Floats, n_threads: int | None = None) -> Floats:
     """The fitted steps at new scores, plus the tie breaker."""
     fitted = np.empty(scores.shape)
-    step = max(_BLOCK_SIZE * len(scores) // max(scores.size, 1), 1)
 
-    def work(start: int) -> None:
-        part = slice(start, start + step)
+    def work(part: slice) -> None:
         fitted[part] = np.interp(scores[part], thresholds, values) + TIE_BREAKER * scores[part]
 
-    run_blocks(work, range(0, len(scores), step), n_threads)
+    run_blocks(work, row_blocks(len(scores), scores.size // max(len(scores), 1)), n_threads)
     return fitted
 
 

@@ -7,9 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.optimize
+from threadpoolctl import threadpool_limits
 
+from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.pooling import Floats, Labels, Pooled
+from veridical.calibrate.pooling import Floats, Labels, Pooled, row_blocks
 from veridical.calibrate.temperature import log_probabilities
 from veridical.predictions.validation import Array, Kind, check_real
 
@@ -207,26 +209,40 @@ class MatrixScaling(VectorScaling):
         def objective(at: Floats) -> tuple[float, Floats]:
             matrix, offsets = at[: n_classes**2].reshape(n_classes, n_classes), at[n_classes**2 :]
             factors = matrix[diagonal, diagonal]
-            loss, residuals = _residuals(logs @ matrix.T + offsets, labels)
+            loss, by_matrix, by_offset = self._likelihood(logs, labels, matrix, offsets)
             apart = factors - factors.mean()
             others = matrix.copy()
             others[diagonal, diagonal] = 0.0
             loss += 0.5 * penalty * float(apart @ apart + offsets @ offsets)
             loss += 0.5 * off_diagonal * float(np.square(others).sum())
-            by_matrix = residuals.T @ logs + off_diagonal * others
+            by_matrix += off_diagonal * others
             by_matrix[diagonal, diagonal] += penalty * apart
-            by_offset = residuals.sum(axis=0) + penalty * offsets
+            by_offset += penalty * offsets
             return loss / n_samples, np.concatenate((by_matrix.ravel(), by_offset)) / n_samples
 
         start = np.concatenate((np.diag(self.factors_).ravel(), self.offsets_))
-        found = _minimise(objective, start, n_classes**2)
+        with threadpool_limits(1, "blas"):
+            found = _minimise(objective, start, n_classes**2)
         self.matrix_ = found[: n_classes**2].reshape(n_classes, n_classes).copy()
         self.factors_, self.offsets_ = self.matrix_[diagonal, diagonal].copy(), found[n_classes**2 :]
         self.matrix_[diagonal, diagonal] = 0.0
 
+    def _likelihood(
+        self, logs: Floats, labels: Labels, matrix: Floats, offsets: Floats
+    ) -> tuple[float, Floats, Floats]:
+        """Total NLL and its gradients; our threads over fixed blocks, so that sums do not depend on their number."""
+
+        def work(part: slice) -> tuple[float, Floats, Floats]:
+            loss, residuals = _residuals(logs[part] @ matrix.T + offsets, labels[part])
+            return loss, residuals.T @ logs[part], residuals.sum(axis=0)
+
+        losses, by_matrix, by_offset = zip(*run_blocks(work, row_blocks(*logs.shape), self.n_threads), strict=True)
+        return sum(losses), np.sum(by_matrix, axis=0), np.sum(by_offset, axis=0)
+
     def _distribution(self, pooled: Pooled) -> Array:
         logs = centred_logs(pooled.probs, self.n_threads)
-        scores = logs @ self.matrix_.T + logs * self.factors_ + self.offsets_
+        with threadpool_limits(1, "blas"):
+            scores = logs @ self.matrix_.T + logs * self.factors_ + self.offsets_
         _softmax_in_place(scores)
         return scores
 

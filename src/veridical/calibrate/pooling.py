@@ -28,7 +28,7 @@ _SHRINKAGE = 1.0
 _ENOUGH_FOR_FLOOR = 1 << 23
 _MOST_DOUBLES = 1 << 26
 _BLOCK_SIZE = 1 << 18
-_EM_GAP, _EM_STEPS = 1e-6, 2000
+_EM_GAP, _EM_STEPS = 1e-5, 5000
 
 
 class Options(Protocol):
@@ -123,7 +123,7 @@ class Pooling:
             else:
                 pooled[part] = log_pool(block, self.weights, self.floor)
 
-        run_blocks(work, _blocks(predictions), n_threads)
+        run_blocks(work, sample_blocks(predictions), n_threads)
         return pooled
 
 
@@ -191,10 +191,15 @@ def _floored_logs(block: Floats, floor: float) -> Floats:
     return logs
 
 
-def _blocks(predictions: Predictions, sources: int | None = None) -> list[slice]:
-    per_sample = predictions.n_classes * (predictions.n_sources if sources is None else sources)
-    step = max(_BLOCK_SIZE // per_sample, 1)
-    return [slice(start, min(start + step, predictions.n_samples)) for start in range(0, predictions.n_samples, step)]
+def row_blocks(n_rows: int, numbers_per_row: int) -> list[slice]:
+    """Slices that cover the rows, of a size that depends on the data alone."""
+    step = max(_BLOCK_SIZE // max(numbers_per_row, 1), 1)
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def sample_blocks(predictions: Predictions) -> list[slice]:
+    """Slices that cover the samples, by how much all sources say of one."""
+    return row_blocks(predictions.n_samples, predictions.n_sources * predictions.n_classes)
 
 
 def _discover(predictions: Predictions, options: Options, **how: Any) -> Truth:
@@ -204,26 +209,25 @@ def _discover(predictions: Predictions, options: Options, **how: Any) -> Truth:
 def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
     """Shares a_s on the simplex that maximise sum_n ln sum_s a_s p_s[y_n], with one pseudo-count spread equally.
 
-    The problem is concave.  Expectation-maximisation climbs it, and max_s mean_n(p_s / mixture) - 1 bounds how
-    much is still to gain, which is when to stop.
+    The problem is concave.  Expectation-maximisation multiplies each share by its derivative over N + 1; by
+    concavity the largest of these factors, less one, bounds how much a sample can still gain, which is when to stop.
     """
     n_sources = predictions.n_sources
     scores = np.concatenate(
         [
             np.take_along_axis(probabilities(predictions, part), labels[None, part, None], axis=2)[:, :, 0]
-            for part in _blocks(predictions)
+            for part in sample_blocks(predictions)
         ],
         axis=1,
     )
     scores = np.ascontiguousarray(np.maximum(np.nan_to_num(scores), 1e-12).T)
-    shares = np.full(n_sources, 1 / n_sources)
+    shares: Floats = np.full(n_sources, 1 / n_sources)
     for _ in range(_EM_STEPS):
-        gains = mixture_step(scores, shares)
-        updated = (shares * gains * len(labels) + 1 / n_sources) / (len(labels) + 1)
-        done = np.abs(updated - shares).max() < _EM_GAP
-        shares = updated / updated.sum()
-        if done:
+        factors = (mixture_step(scores, shares) * len(labels) + 1 / (n_sources * shares)) / (len(labels) + 1)
+        shares = shares * factors
+        if factors.max() - 1 < _EM_GAP:
             break
+    shares /= shares.sum()
     return shares
 
 
@@ -245,7 +249,7 @@ def _fit_exponents(
 ) -> tuple[float, Floats]:
     """Minimise the mean NLL of softmax(sum_s a_s ln p_s) plus the pull of S a_s towards its mean."""
     n_samples, n_sources = len(labels), predictions.n_sources
-    blocks = _blocks(predictions)
+    blocks = sample_blocks(predictions)
     # Above half a gigabyte the logarithms, not the sums over them, are held in single precision.
     dtype = np.float64 if predictions.n_classes * n_sources * n_samples <= _MOST_DOUBLES else np.float32
     logs = run_blocks(

@@ -13,7 +13,7 @@ import scipy.optimize
 from veridical._kernels.scaling import relative_logs, temperature_loss, temperature_rows
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.pooling import Floats, Labels, Pooled
+from veridical.calibrate.pooling import Floats, Labels, Pooled, row_blocks
 from veridical.errors import NotConvergedWarning
 from veridical.predictions.validation import Array, Kind, check_choice
 
@@ -24,7 +24,6 @@ SMALLEST_PROBABILITY = 1e-20
 _LARGEST = math.log(50.0)
 #: A derivative of the mean loss by ln T below this promises nothing.
 _FLAT = 1e-6
-_BLOCK_SIZE = 1 << 18
 
 
 def log_probabilities(probs: Array, n_threads: int | None = None) -> Floats:
@@ -34,7 +33,7 @@ def log_probabilities(probs: Array, n_threads: int | None = None) -> Floats:
     def work(part: slice) -> None:
         relative_logs(probs[part], SMALLEST_PROBABILITY, logs[part])
 
-    run_blocks(work, _parts(probs), n_threads)
+    run_blocks(work, row_blocks(*probs.shape), n_threads)
     return logs
 
 
@@ -45,7 +44,7 @@ def scale(logs: Floats, temperature: float, n_threads: int | None = None) -> Flo
     def work(part: slice) -> None:
         temperature_rows(logs[part], 1 / temperature, scaled[part])
 
-    run_blocks(work, _parts(logs), n_threads)
+    run_blocks(work, row_blocks(*logs.shape), n_threads)
     return scaled
 
 
@@ -60,7 +59,9 @@ def fit_temperature(logs: Floats, labels: Labels, loss: str, n_threads: int | No
     def total(log_inverse: float) -> tuple[float, float]:
         inverse = math.exp(log_inverse)
         parts = run_blocks(
-            lambda part: temperature_loss(logs[part], labels[part], inverse, squared), _parts(logs), n_threads
+            lambda part: temperature_loss(logs[part], labels[part], inverse, squared),
+            row_blocks(*logs.shape),
+            n_threads,
         )
         value, slope = np.sum(parts, axis=0) / len(labels)
         return float(value), float(slope) * inverse
@@ -85,11 +86,6 @@ def fit_temperature(logs: Floats, labels: Labels, loss: str, n_threads: int | No
         near, step = far, 2 * step
     best = float(scipy.optimize.brentq(lambda t: total(t)[1], min(near, far), max(near, far), xtol=1e-9))
     return math.exp(-best) if total(best)[0] <= value_at_one else 1.0
-
-
-def _parts(rows: Array) -> list[slice]:
-    step = max(_BLOCK_SIZE // rows.shape[1], 1)
-    return [slice(start, start + step) for start in range(0, len(rows), step)]
 
 
 class Temperature(Calibrator):

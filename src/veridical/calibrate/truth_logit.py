@@ -8,12 +8,11 @@ from scipy.special import expit
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, smoothed_targets
-from veridical.calibrate.pooling import Floats, Labels, Pooled, log_pool, probabilities
+from veridical.calibrate.pooling import Floats, Labels, Pooled, log_pool, probabilities, sample_blocks
 from veridical.predictions.validation import Kind, check_real
 
 #: Standardised features are kept within so many standard deviations.
 _FURTHEST = 6.0
-_BLOCK_SIZE = 1 << 20
 
 
 class TruthLogit(Calibrator):
@@ -115,12 +114,10 @@ def _geometric_share(pooled: Pooled, n_threads: int | None) -> Floats:
     """(N,) the predicted class's score in the sources' normalised geometric mean."""
     predictions = pooled.predictions
     share = np.empty(predictions.n_samples)
-    step = max(_BLOCK_SIZE // (predictions.n_sources * predictions.n_classes), 1)
 
-    def work(start: int) -> None:
-        part = slice(start, min(start + step, predictions.n_samples))
+    def work(part: slice) -> None:
         geometric = log_pool(probabilities(predictions, part))
         share[part] = geometric[np.arange(len(geometric)), pooled.prediction[part]]
 
-    run_blocks(work, range(0, predictions.n_samples, step), n_threads)
+    run_blocks(work, sample_blocks(predictions), n_threads)
     return share

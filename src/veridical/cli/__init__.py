@@ -20,6 +20,7 @@ COMMANDS = {
     "calibrate": "Fit a calibrator and show what it is worth.",
     "apply": "Calibrate new predictions with a saved calibrator.",
     "compare": "Which calibrator is best here?  All of them on random halves.",
+    "report": "Write an HTML report: the verdict in words, then the evidence.",
     "inspect": "What is in a file of predictions, or in a saved calibrator?",
     "methods": "All combiners, calibrators and metrics, by name.",
     "train": "Train a deep or snapshot ensemble (needs the torch extra).",

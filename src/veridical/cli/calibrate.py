@@ -31,6 +31,7 @@ def command(
       veridical calibrate preds.npz --method ptde --out cal.json --report report.html
     """
     from veridical.evaluation import fit_calibrator
+    from veridical.report import build_report
 
     output = Output(as_json, quiet)
     predictions = read(**where)
@@ -39,8 +40,6 @@ def command(
         if out is not None:
             found.calibrator.save(out)
         if report_path is not None:
-            from veridical.report import build_report
-
             build_report(predictions, method=method, random_state=seed, out=report_path, progress=progress)
     output.table(*found.evaluation.rows(), title="Scored on the half that calibration has not seen; errors in %")
     if found.chosen is not None:

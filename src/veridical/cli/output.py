@@ -51,7 +51,12 @@ class Output:
         if self.as_json or self.quiet:
             return
         table = Table(
-            title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+            title=title or None,
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, 0, 0, 1),
         )
         for j, column in enumerate(heading):
             is_figure = j > 0 and not of_words
@@ -61,6 +66,7 @@ class Output:
         for row in rows:
             table.add_row(*(Text(cell, style="bold" if cell.endswith("*") else "") for cell in row))
         self._console.print(table)
+        self._console.print()
 
     def result(self, content: dict[str, Any]) -> None:
         """The JSON document, if that was asked for."""

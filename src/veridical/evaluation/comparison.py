@@ -64,20 +64,22 @@ class MethodComparison:
         return min(self.methods, key=lambda method: sign * self.mean(method, metric))
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
-        """Heading and rows: mean and standard deviation, the best of each column with a star."""
+        """Heading and rows: mean and standard deviation; the best of each column, ties too, with a star."""
         heading = ["method", "ECE-KDE", "ECE", "KS", "NLL", "Brier", "Acc"]
-        best = {metric: self.best(metric) for metric in _COLUMNS}
-        rows = []
-        for method in self.methods:
-            cells = [title_of(method)]
-            for metric in _COLUMNS:
-                percent = METRICS[metric].in_percent
-                scale, digits = (100, 2) if percent else (1, 3)
-                text = f"{scale * self.mean(method, metric):.{digits}f}"
-                spread = f"±{scale * self.std(method, metric):.{digits}f}" if self.n_splits > 1 else ""
-                cells.append(text + spread + ("*" if best[metric] == method else ""))
-            rows.append(cells)
+        best = {metric: self.mean(self.best(metric), metric) for metric in _COLUMNS}
+        rows = [
+            [title_of(method)]
+            + [self._cell(method, metric) + "*" * (self.mean(method, metric) == best[metric]) for metric in _COLUMNS]
+            for method in self.methods
+        ]
         return heading, rows
+
+    def _cell(self, method: str, metric: str) -> str:
+        """``5.26±.12``: without leading zeros, so that six columns fit a terminal."""
+        scale, digits = (100, 2) if METRICS[metric].in_percent else (1, 3)
+        mean, spread = scale * self.mean(method, metric), scale * self.std(method, metric)
+        cell = f"{mean:.{digits}f}" if scale == 100 else _without_leading_zero(f"{mean:.{digits}f}")
+        return cell if self.n_splits == 1 else f"{cell}±{_without_leading_zero(f'{spread:.{digits}f}')}"
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -87,6 +89,10 @@ class MethodComparison:
 
     def _repr_html_(self) -> str:
         return html_table(*self.rows(), caption=f"{self.n_splits} random halves, best of each column with *")
+
+
+def _without_leading_zero(figure: str) -> str:
+    return figure.removeprefix("0") if figure.startswith("0.") else figure
 
 
 def compare_calibrators(

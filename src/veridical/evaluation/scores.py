@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical.calibrate.base import Progress
+from veridical.calibrate.base import Calibrator, Progress
 from veridical.errors import LabelError
 from veridical.evaluation.facts import DataFacts, versions
 from veridical.evaluation.methods import (
@@ -216,34 +216,66 @@ def evaluate(
     1.0
     """
     given = labelled(predictions, labels, kind, sources_axis)
-    names = resolve_methods(methods)
+    options: dict[str, Any] = {"floors": floors, "intervals": intervals, "random_state": random_state}
+    return judge(given, resolve_methods(methods), options, n_threads, progress).evaluation
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An evaluation with what it is about, for those who draw it.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+    scored_on : Predictions
+    probs : dict
+        Method -> (N, L) distributions for the samples of ``scored_on``; without single sources.
+    calibrators : dict
+        Method -> fitted calibrator.
+    """
+
+    evaluation: Evaluation
+    scored_on: Predictions
+    probs: dict[str, Array]
+    calibrators: dict[str, Calibrator]
+
+
+def judge(
+    given: Predictions,
+    names: Sequence[str],
+    options: dict[str, Any],
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> Judged:
+    """Score canonical ``names`` on labelled predictions, and keep the distributions; ``options`` go to the summary."""
     report = progress or (lambda done, total, what: None)
+    random_state = options["random_state"]
     held_out = any(name != MEMBERS and name not in COMBINERS for name in names)
     fitted_on, scored_on = given.split(random_state=random_state) if held_out else (given, given)
-    truth_labels = labels_of(scored_on)
-    options: dict[str, Any] = {"floors": floors, "intervals": intervals, "random_state": random_state}
     reference = combine(scored_on, "mean", n_threads).prediction
     found: list[MethodScores] = []
-    total = len(names)
+    probs: dict[str, Array] = {}
+    fitted: dict[str, Calibrator] = {}
     for done, name in enumerate(names):
-        report(done, total, title_of(name))
+        report(done, len(names), title_of(name))
         if name == MEMBERS:
             found += _score_members(scored_on, reference, n_threads, options)
-        elif name in COMBINERS:
-            probs = combine(scored_on, name, n_threads).probs
-            found.append(score(name, title_of(name), truth_labels, probs, reference, **options))
+            continue
+        if name in COMBINERS:
+            probs[name] = combine(scored_on, name, n_threads).probs
         else:
-            calibrator = make_calibrator(name, random_state).fit(fitted_on)
-            probs = calibrator.predict_proba(scored_on)
-            found.append(score(name, title_of(name), truth_labels, probs, reference, **options))
-    report(total, total, "done")
-    return Evaluation(
+            fitted[name] = make_calibrator(name, random_state).fit(fitted_on)
+            probs[name] = fitted[name].predict_proba(scored_on)
+        found.append(score(name, title_of(name), labels_of(scored_on), probs[name], reference, **options))
+    report(len(names), len(names), "done")
+    evaluation = Evaluation(
         data=DataFacts.of(given),
         methods=tuple(found),
         protocol="held-out half" if held_out else "all samples",
         random_state=random_state,
         versions=versions(),
     )
+    return Judged(evaluation, scored_on, probs, fitted)
 
 
 def _score_members(

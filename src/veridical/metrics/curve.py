@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from veridical._kernels.outcomes import count_distribution
-from veridical.metrics.binned import Binning, bins_of
+from veridical.errors import ParameterError
+from veridical.metrics.binned import Binning, bins_of, sums_per_bin
 from veridical.metrics.sample import Floats, Sample, check_sample
 from veridical.predictions.validation import check_real
 
@@ -86,12 +87,20 @@ def _bands(sample: Sample, edges: Floats, tail: float) -> tuple[Floats, Floats]:
     return low, high
 
 
+def _check_edges(edges: Any) -> Floats:
+    fixed = np.asarray(edges, dtype=np.float64)
+    if fixed.ndim != 1 or len(fixed) < 2 or fixed[0] != 0 or fixed[-1] != 1 or not np.all(np.diff(fixed) >= 0):
+        raise ParameterError("edges must be at least two increasing numbers, the first 0 and the last 1.")
+    return fixed
+
+
 def reliability_curve(
     y_true: Any,
     probs: Any,
     *,
     n_bins: int = 15,
     binning: Binning = "mass",
+    edges: Any = None,
     confidence_level: float = 0.95,
     sample_weight: Any = None,
 ) -> ReliabilityCurve:
@@ -105,6 +114,8 @@ def reliability_curve(
     ----------
     y_true, probs, n_bins, binning, sample_weight
         As in :func:`veridical.metrics.ece`, whose bins these are.
+    edges : increasing numbers from 0 to 1, optional
+        Bins of your own instead, for instance those of another method's curve.
     confidence_level : float
         From 0 to 1.
 
@@ -125,12 +136,17 @@ def reliability_curve(
     """
     sample = check_sample(y_true, probs, sample_weight)
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
-    edges, (counts, confidence, correct) = bins_of(sample, n_bins, binning)
-    low, high = _bands(sample, edges, (1 - level) / 2)
+    if edges is None:
+        fixed, sums = bins_of(sample, n_bins, binning)
+    else:
+        fixed = _check_edges(edges)
+        sums = sums_per_bin(sample, fixed)
+    counts, confidence, correct = sums
+    low, high = _bands(sample, fixed, (1 - level) / 2)
     filled = counts > 0
     unfilled = np.full(len(counts), np.nan)
     return ReliabilityCurve(
-        edges=edges,
+        edges=fixed,
         counts=counts,
         confidence=np.divide(confidence, counts, out=unfilled.copy(), where=filled),
         accuracy=np.divide(correct, counts, out=unfilled.copy(), where=filled),

@@ -64,6 +64,18 @@ def error_auroc(y_true: Any, probs: Any, *, score: Any = None, sample_weight: An
     return error_auroc_of(check_sample(y_true, probs, sample_weight, score))
 
 
+def risk_at_coverage(sample: Sample, coverage: Floats) -> Floats:
+    """Error rate among the least doubtful samples, for each share ``coverage`` in (0, 1] of them that is kept.
+
+    Where a share ends within a group of equal scores, the group counts in proportion: its mean over all orders.
+    """
+    everyone, wrong = _by_doubt(sample)
+    covered, missed = np.cumsum(everyone), np.cumsum(wrong)
+    kept = coverage * covered[-1]
+    risk: Floats = np.interp(kept, np.concatenate(([0.0], covered)), np.concatenate(([0.0], missed))) / kept
+    return risk
+
+
 def aurc_of(sample: Sample) -> float:
     """:func:`aurc` of a checked sample."""
     everyone, wrong = _by_doubt(sample)

@@ -1,0 +1,41 @@
+"""How a report calls methods, sources and classes."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from veridical.evaluation.methods import title_of
+from veridical.metrics import METRICS
+
+#: Where the paper's name differs from the name one types.
+_PAPER_TITLES = {
+    "ptde-kde": "pTDE",
+    "ptde-hist": "pTDE-hist",
+    "temperature": "TS",
+    "ets": "ETS",
+    "irm": "IRM",
+    "irova": "IROvA",
+    "spline": "Spline",
+}
+
+
+def shown_title(method: str) -> str:
+    """A method's name in sentences, tables and legends."""
+    return _PAPER_TITLES.get(method, title_of(method))
+
+
+def printable(name: str) -> str:
+    """``name`` without what neither XML nor a reader can take: control characters and halves of surrogate pairs."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs") else c for c in name)
+
+
+def shortened(name: str, length: int) -> str:
+    """At most ``length`` characters, the last an ellipsis where something was cut."""
+    shown = printable(name)
+    return shown if len(shown) <= length else shown[: length - 1] + "…"
+
+
+def metric_text(metric: str, value: float, *, unit: bool = True) -> str:
+    """A metric's value as the page shows it."""
+    shown = METRICS[metric].text(value)
+    return shown.replace(" %", "%" if unit else "")

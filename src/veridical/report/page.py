@@ -1,0 +1,148 @@
+"""The report as an object: its numbers, its page, its figures."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from veridical._atomic import storage_errors, write_atomically
+from veridical.calibrate.base import Progress
+from veridical.predictions.validation import Kind, check_choice
+from veridical.report.data import ReportData
+from veridical.report.drawing import FIGURE_FORMATS, image_bytes
+from veridical.report.figures import all_figures
+from veridical.report.prepare import prepare_report
+from veridical.report.render import render_html
+
+
+@dataclass(frozen=True)
+class Report:
+    """What :func:`build_report` made.
+
+    Attributes
+    ----------
+    data : ReportData
+        Every number in the report.
+    html : str
+        One self-contained page.
+    """
+
+    data: ReportData
+    html: str = field(repr=False)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page; it appears whole or not at all."""
+        write_atomically(path, self.html.encode("utf-8", "backslashreplace"))
+        return Path(path)
+
+    def figures(self, directory: str | os.PathLike[str], format: str = "svg") -> list[Path]:
+        """Write every figure as a file of its own, for papers.
+
+        Parameters
+        ----------
+        directory : path
+            Made where it does not exist.
+        format : {"svg", "png", "pdf"}
+
+        Returns
+        -------
+        list of Path
+        """
+        check_choice(format, FIGURE_FORMATS, "format")
+        target = Path(directory)
+        with storage_errors(target):
+            target.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for drawing in all_figures(self.data, legends=True):
+            path = target / f"{drawing.name}.{format}"
+            write_atomically(path, image_bytes(drawing, format))
+            paths.append(path)
+        return paths
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, so that neither its style nor its script meets the notebook's."""
+        return (
+            f'<iframe title="{html.escape(self.data.title)}" sandbox="allow-scripts allow-downloads" '
+            f'style="width:100%;height:44rem;border:0" srcdoc="{html.escape(self.html)}"></iframe>'
+        )
+
+
+def build_report(
+    predictions: Any,
+    labels: Any = None,
+    *,
+    method: str = "ptde",
+    methods: Sequence[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    kind: Kind | None = None,
+    sources_axis: int | None = None,
+    title: str | None = None,
+    random_state: int = 0,
+    intervals: bool = True,
+    progress: Progress | None = None,
+) -> Report:
+    """One self-contained HTML page about an ensemble: the verdict in plain words, then the evidence.
+
+    Calibrators are fitted on one random half of the samples, and everything before and after is scored on the other,
+    as in :func:`veridical.evaluate`, whose numbers these are.  What needs no fitting (sources, disagreement, number of
+    sources) is about all samples.
+
+    Parameters
+    ----------
+    predictions : Predictions, or array of shape (S, N, L)
+    labels : array of N integers, optional
+        Where ``predictions`` have none.  Without labels the report is about sources and disagreement alone.
+    method : str
+        The method that the verdict is about: a calibrator, "tde", "atde", or "mean" for the plain ensemble.
+    methods : sequence of str, optional
+        Methods to show beside it; default "mean", "tde", "atde" and "temperature".
+    out : path, optional
+        Write the page there, whole or not at all.
+    kind, sources_axis
+        As in :func:`veridical.discover`.
+    title : str, optional
+    random_state : int
+        Decides the halves, floors and intervals.
+    intervals : bool
+        Put bootstrap intervals beside all metrics; they take most of the time.
+    progress : callable, optional
+        Called as ``progress(done, total, what)``.
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> probs = np.array([[[0.9, 0.1], [0.6, 0.4]], [[0.7, 0.3], [0.2, 0.8]]])
+    >>> report = vd.build_report(probs)
+    >>> report.data.verdict
+    '2 sources, 2 samples, no labels: how well calibrated they are cannot be measured. On average a source names the \
+same label as the mean for 75.0% of the samples.'
+    >>> report.html.startswith("<!doctype html>")
+    True
+    """
+    data = prepare_report(
+        predictions,
+        labels,
+        method=method,
+        methods=methods,
+        kind=kind,
+        sources_axis=sources_axis,
+        title=title,
+        random_state=random_state,
+        intervals=intervals,
+        progress=progress,
+    )
+    report = Report(data, render_html(data))
+    if out is not None:
+        report.save(out)
+    if progress is not None:
+        progress(1, 1, "done")
+    return report

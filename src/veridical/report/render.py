@@ -1,0 +1,214 @@
+"""From numbers to one self-contained page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from veridical.metrics import METRICS
+from veridical.report.calibration_figures import count_legend, draw_reliability, draw_risk
+from veridical.report.data import ReportData
+from veridical.report.drawing import inline_svg
+from veridical.report.names import metric_text, printable, shown_title
+from veridical.report.prepare import SWEEP_METRICS
+from veridical.report.source_figures import (
+    MOST_IN_MATRIX,
+    agreement_legend,
+    draw_agreement,
+    draw_disagreement,
+    draw_sources,
+    draw_sweep,
+)
+from veridical.report.style import series_roles, theme_css
+from veridical.report.tables import (
+    disagreement_table,
+    disputed_rows,
+    metrics_table,
+    reliability_table,
+    risk_table,
+    sources_table,
+    sweep_table,
+)
+from veridical.report.verdict import percent, stands_apart
+
+#: What could end a script element or start another; inside JSON strings the escapes mean the same.
+_UNSAFE_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def render_html(data: ReportData) -> str:
+    """The report as one HTML document."""
+    script, style = _resource("page.js"), theme_css() + "\n" + _resource("page.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_resource),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html.j2").render(
+        data=data,
+        facts=data.inspection.data,
+        script=Markup(script),
+        script_digest=digest,
+        style=Markup(style),
+        payload=json_for_script(data.to_dict()),
+        shown_title=shown_title,
+        printable=printable,
+        tiles=_tiles(data),
+        calibration=_calibration(data),
+        sources=_sources(data),
+        sweep=_sweep(data),
+        disagreement=_disagreement(data),
+        risk=_risk(data),
+        disputed=_disputed(data),
+        run=_run(data),
+    )
+
+
+def _resource(name: str) -> str:
+    return files("veridical.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def json_for_script(content: Any) -> Markup:
+    """JSON that is safe inside a script element, whatever the strings in it say."""
+    return Markup(json.dumps(content, allow_nan=False).translate(_UNSAFE_IN_SCRIPT))
+
+
+def _tiles(data: ReportData) -> list[tuple[str, str, str]]:
+    """(what, value, note) of the few numbers that come first."""
+    facts = data.inspection.data
+    shape = (
+        "Data",
+        f"{facts.n_sources:,} × {facts.n_samples:,} × {facts.n_classes:,}",
+        "sources × samples × classes",
+    )
+    if data.evaluation is None or data.method is None:
+        agreement = sum(source.agreement for source in data.inspection.sources) / facts.n_sources
+        return [shape, ("Agreement with the mean", percent(agreement), "average over the sources")]
+    before, after = data.evaluation["mean"], data.evaluation[data.method]
+    title = shown_title(data.method)
+    floor = after.summary["ece"].floor or 0.0
+    tiles = [
+        ("ECE of the mean", metric_text("ece", before.summary["ece"].value), _gap_text(before.gap)),
+        (
+            f"ECE with {title}",
+            metric_text("ece", after.summary["ece"].value),
+            f"noise floor {metric_text('ece', floor)}",
+        ),
+        (
+            "Accuracy",
+            metric_text("accuracy", after.summary["accuracy"].value),
+            f"{after.labels_changed:,} labels changed",
+        ),
+    ]
+    return [*(tiles if data.method != "mean" else [tiles[0], tiles[2]]), shape]
+
+
+def _gap_text(gap: float) -> str:
+    return f"confidence {100 * abs(gap):.1f} points {'above' if gap > 0 else 'below'} accuracy"
+
+
+def _calibration(data: ReportData) -> dict[str, Any] | None:
+    if data.evaluation is None:
+        return None
+    panels = [
+        {
+            "method": panel.method,
+            "title": shown_title(panel.method),
+            "binning": panel.binning,
+            "svg": inline_svg(draw_reliability(data, panel)),
+            "table": reliability_table(panel),
+            "scores": data.evaluation[panel.method],
+        }
+        for panel in data.reliability
+    ]
+    return {
+        "before": [panel for panel in panels if panel["method"] == "mean"],
+        "after": [panel for panel in panels if panel["method"] != "mean"],
+        "methods": [(m, shown_title(m)) for m in dict.fromkeys(p.method for p in data.reliability) if m != "mean"],
+        "chosen": data.method,
+        "legends": {binning: count_legend(data, binning) for binning in ("mass", "width")},
+        "table": metrics_table(data.evaluation),
+    }
+
+
+def _sources(data: ReportData) -> dict[str, Any]:
+    several = data.inspection.data.n_sources > 1
+    return {
+        "table": sources_table(data),
+        "scatter": inline_svg(draw_sources(data)) if several else None,
+        "agreement": inline_svg(draw_agreement(data)) if several else None,
+        "legend": agreement_legend(data) if several else [],
+        "stands_apart": stands_apart(data.inspection),
+        "least": printable(data.inspection.sources[data.inspection.outlier].name),
+        "left_out": max(data.inspection.data.n_sources - MOST_IN_MATRIX, 0),
+        "shown": MOST_IN_MATRIX,
+    }
+
+
+def _sweep(data: ReportData) -> dict[str, Any] | None:
+    if not data.sweep:
+        return None
+    methods = list(dict.fromkeys(point.method for point in data.sweep))
+    roles = series_roles(methods, data.method)
+    return {
+        "series": [(method, shown_title(method), roles[method]) for method in methods],
+        "figures": [(METRICS[metric].title, inline_svg(draw_sweep(data, metric))) for metric in SWEEP_METRICS],
+        "table": sweep_table(data),
+    }
+
+
+def _disagreement(data: ReportData) -> dict[str, Any] | None:
+    if data.inspection.data.n_sources == 1:
+        return None
+    correlation = data.disagreement.correlation
+    return {
+        "right": inline_svg(draw_disagreement(data, "right")),
+        "wrong": None if data.evaluation is None else inline_svg(draw_disagreement(data, "wrong")),
+        "table": disagreement_table(data),
+        "correlation": f"{correlation:.2f}".replace("-", "−") if correlation == correlation else None,
+    }
+
+
+def _risk(data: ReportData) -> dict[str, Any] | None:
+    if not data.risk:
+        return None
+    roles = series_roles([curve.score for curve in data.risk], data.method)
+    return {
+        "svg": inline_svg(draw_risk(data)),
+        "series": [(curve.score, curve.title, roles[curve.score]) for curve in data.risk],
+        "table": risk_table(data),
+    }
+
+
+def _disputed(data: ReportData) -> dict[str, Any]:
+    rows = disputed_rows(data)
+    names = [printable(name) for name in data.inspection.data.class_names]
+    present = sorted({label for row in rows for label in row.classes})
+    heading = ["Sample", "HV", "Mean says", "Confidence"]
+    heading += ["Label", "Outcome"] if data.evaluation is not None else []
+    return {"rows": rows, "classes": [(label, names[label]) for label in present], "heading": [*heading, "Votes"]}
+
+
+def _run(data: ReportData) -> dict[str, Any]:
+    facts = data.inspection.data
+    protocol = "no labels, nothing scored" if data.evaluation is None else data.evaluation.protocol
+    entries = [
+        ("Data", f"{facts.n_sources:,} sources × {facts.n_samples:,} samples × {facts.n_classes:,} classes"),
+        ("Kind, precision", f"{facts.kind}, {facts.dtype}"),
+        ("SHA-256", facts.sha256),
+        ("Seed", str(data.random_state)),
+        ("Scored on", protocol),
+    ]
+    return {
+        "facts": entries,
+        "versions": list(data.versions.items()),
+        "parameters": {shown_title(name): list(given.items()) for name, given in data.parameters.items()},
+    }

@@ -1,0 +1,185 @@
+"""The report's tables: numbers as text, with what to sort them by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from veridical.evaluation import Evaluation, MethodScores
+from veridical.metrics import METRICS, SummaryRow
+from veridical.report.data import DisputedSample, ReliabilityPanel, ReportData
+from veridical.report.names import metric_text, printable, shown_title
+from veridical.report.prepare import SWEEP_METRICS
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text, what to sort by, smaller lines below, and classes of the style sheet."""
+
+    text: str
+    value: float | str
+    notes: tuple[str, ...] = ()
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A caption, headings, and rows whose first cell is their heading."""
+
+    caption: str
+    heading: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    sortable: bool = False
+
+
+def _text(value: str) -> Cell:
+    return Cell(printable(value), value)
+
+
+def _number(value: float, text: str) -> Cell:
+    return Cell(text if math.isfinite(value) else "–", value if math.isfinite(value) else "")
+
+
+def _percent(value: float | None, digits: int = 1) -> Cell:
+    return Cell("–", "") if value is None else _number(value, f"{100 * value:.{digits}f}%")
+
+
+def metrics_table(evaluation: Evaluation) -> Table:
+    """Every method's figures with floors and intervals; the best of each column is marked."""
+    best = {metric: _best(evaluation, metric) for metric in SWEEP_METRICS}
+    rows = []
+    for scores in evaluation.methods:
+        cells = [_metric_cell(scores.summary[metric], best[metric]) for metric in SWEEP_METRICS]
+        gap = Cell(f"{100 * scores.gap:+.2f}".replace("-", "−"), scores.gap)
+        changed = Cell(f"{scores.labels_changed:,}", scores.labels_changed)
+        rows.append((_text(_title(scores)), *cells, gap, changed))
+    heading = ("Method", *(METRICS[metric].title for metric in SWEEP_METRICS), "Gap (points)", "Labels changed")
+    where = "all samples" if evaluation.protocol == "all samples" else "the half that calibrators have not seen"
+    n_samples = evaluation["mean"].summary.n_samples
+    return Table(f"Scores on {where} ({n_samples:,} samples)", heading, tuple(rows), sortable=True)
+
+
+def _title(scores: MethodScores) -> str:
+    return scores.title if scores.is_source else shown_title(scores.method)
+
+
+def _best(evaluation: Evaluation, metric: str) -> float:
+    values = [scores.summary[metric].value for scores in evaluation.methods]
+    return min(values) if METRICS[metric].lower_is_better else max(values)
+
+
+def _metric_cell(row: SummaryRow, best: float) -> Cell:
+    notes = []
+    if row.low is not None and row.high is not None:
+        notes.append(
+            f"{metric_text(row.metric, row.low, unit=False)} to {metric_text(row.metric, row.high, unit=False)}"
+        )
+    if row.floor is not None and row.floor_high is not None:
+        notes.append(f"floor {metric_text(row.metric, row.floor, unit=False)}")
+    at_floor = row.floor_high is not None and row.value <= row.floor_high
+    mark = " ".join(name for name, holds in (("best", row.value == best), ("at-floor", at_floor)) if holds)
+    if not math.isfinite(row.value):
+        return Cell("infinite", 1e300)
+    return Cell(metric_text(row.metric, row.value), row.value, tuple(notes), mark)
+
+
+def sources_table(data: ReportData) -> Table:
+    """One row per source."""
+    labelled = data.evaluation is not None
+    heading = ["Source", "Accuracy", "Mean confidence", "Mean reliability", "Agrees with the mean", "Missing"]
+    rows = []
+    for s, source in enumerate(data.inspection.sources):
+        least = s == data.inspection.outlier and data.inspection.data.n_sources > 2
+        name = Cell(printable(source.name), source.name, ("trusted least",) if least else ())
+        cells = [
+            name,
+            _percent(source.accuracy, 2),
+            _percent(source.mean_confidence, 2),
+            _percent(source.mean_reliability, 2),
+            _percent(source.agreement, 2),
+            Cell(f"{source.missing:,}", source.missing),
+        ]
+        rows.append(tuple(cell for k, cell in enumerate(cells) if labelled or k != 1))
+    shown = tuple(title for k, title in enumerate(heading) if labelled or k != 1)
+    return Table(f"Sources, on all {data.inspection.data.n_samples:,} samples", shown, tuple(rows), sortable=True)
+
+
+def reliability_table(panel: ReliabilityPanel) -> Table:
+    """The numbers of one diagram."""
+    rows = []
+    for b, count in enumerate(panel.counts):
+        where = Cell(f"{panel.edges[b]:.3f} to {panel.edges[b + 1]:.3f}", panel.edges[b])
+        band = f"{100 * panel.low[b]:.1f} to {100 * panel.high[b]:.1f}%" if count else "–"
+        cells = (_percent(panel.confidence[b]), _percent(panel.accuracy[b]), Cell(band, panel.low[b] if count else ""))
+        rows.append((where, Cell(f"{round(count):,}", count), *cells))
+    heading = ("Confidence", "Samples", "Mean confidence", "Accuracy", "By chance (95%)")
+    return Table(f"Bins of {shown_title(panel.method)}", heading, tuple(rows))
+
+
+def sweep_table(data: ReportData) -> Table:
+    """Metrics by number of sources and way to combine them."""
+    rows = []
+    for point in data.sweep:
+        cells = [_number(point.values[metric], metric_text(metric, point.values[metric])) for metric in SWEEP_METRICS]
+        rows.append((Cell(str(point.n_sources), point.n_sources), _text(shown_title(point.method)), *cells))
+    heading = ("Sources", "Method", *(METRICS[metric].title for metric in SWEEP_METRICS))
+    return Table("Metrics against the number of sources, on all samples", heading, tuple(rows), sortable=True)
+
+
+def risk_table(data: ReportData) -> Table:
+    """Error rates at every tenth of coverage."""
+    coverage = data.risk[0].coverage
+    rows = [
+        (Cell(f"{100 * coverage[k]:.0f}%", coverage[k]), *(_percent(curve.risk[k], 2) for curve in data.risk))
+        for k in range(9, len(coverage), 10)
+    ]
+    area = (Cell("Area (AURC)", 2.0), *(_percent(curve.aurc, 2) for curve in data.risk))
+    return Table(
+        "Wrong predictions among the samples kept", ("Kept", *(curve.title for curve in data.risk)), (*rows, area)
+    )
+
+
+def disagreement_table(data: ReportData) -> Table:
+    """Median HV and counts by winning score."""
+    found = data.disagreement
+    right = [sum(line[c] for line in found.right) for c in range(len(found.median))]
+    wrong = [sum(line[c] for line in found.wrong) for c in range(len(found.median))]
+    rows = []
+    for c, median in enumerate(found.median):
+        where = Cell(f"{found.score_edges[c]:.3f} to {found.score_edges[c + 1]:.3f}", found.score_edges[c])
+        counts = (Cell(f"{right[c]:,}", right[c]), Cell(f"{wrong[c]:,}", wrong[c]))
+        shown = counts if data.evaluation is not None else counts[:1]
+        rows.append((where, _number(median, f"{median:.4f}"), *shown))
+    heading = ("Winning score", "Median HV", *(("Right", "Wrong") if data.evaluation is not None else ("Samples",)))
+    return Table("HV by winning score of the mean", heading, tuple(rows))
+
+
+@dataclass(frozen=True)
+class DisputedRow:
+    """A disputed sample as the page lists it; ``classes`` are those that the filter finds it by."""
+
+    cells: tuple[Cell, ...]
+    classes: tuple[int, ...]
+    outcome: str
+
+
+def disputed_rows(data: ReportData) -> list[DisputedRow]:
+    """The samples the sources argue about most."""
+    names = [printable(name) for name in data.inspection.data.class_names]
+    return [_disputed_row(sample, names) for sample in data.disputed]
+
+
+def _disputed_row(sample: DisputedSample, names: list[str]) -> DisputedRow:
+    votes = ", ".join(f"{names[label]} {count}" for label, count in sample.votes)
+    cells = [
+        Cell(f"{sample.sample:,}", sample.sample),
+        Cell(f"{sample.hv:.3f}", sample.hv),
+        Cell(names[sample.prediction], names[sample.prediction]),
+        _percent(sample.confidence),
+    ]
+    outcome = ""
+    if sample.label is not None:
+        outcome = "right" if sample.label == sample.prediction else "wrong"
+        cells += [Cell(names[sample.label], names[sample.label]), Cell(outcome, outcome, mark=outcome)]
+    classes = {sample.prediction} | (set() if sample.label is None else {sample.label})
+    return DisputedRow((*cells, Cell(votes, votes)), tuple(sorted(classes)), outcome)

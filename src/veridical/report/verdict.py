@@ -1,0 +1,126 @@
+"""The verdict: what the numbers say, in plain words."""
+
+from __future__ import annotations
+
+from veridical.evaluation import Evaluation, Inspection, MethodScores
+from veridical.report.data import Tone
+from veridical.report.names import printable, shown_title
+
+#: A source with less than this part of an equal share of trust stands apart from the others.
+_STANDS_APART = 0.75
+#: Where the mean gap makes up less than this part of the ECE, being too sure here and too doubtful there cancels out.
+_ONE_SIDED = 0.5
+
+
+def percent(value: float) -> str:
+    """A fraction in percent, with the one decimal that samples of usual size support."""
+    return f"{100 * value:.1f}%"
+
+
+def is_at_floor(scores: MethodScores) -> bool:
+    """Whether the ECE is one that a perfectly calibrated method would have too, in 95 of 100 cases at most."""
+    row = scores.summary["ece"]
+    return row.floor_high is not None and row.value <= row.floor_high
+
+
+def verdict_of(evaluation: Evaluation | None, inspection: Inspection, method: str | None) -> tuple[str, Tone]:
+    """Sentences, and whether they are good news."""
+    if evaluation is None or method is None:
+        words = [*_without_labels(inspection), *_outlier(inspection)]
+        return " ".join(words), "unknown"
+    before, after = evaluation["mean"], evaluation[method]
+    words = [_calibration(before, after, _subject(inspection.data.n_sources)), _labels(before, after)]
+    return " ".join([*filter(None, words), *_outlier(inspection)]), _tone(before, after)
+
+
+def _tone(before: MethodScores, after: MethodScores) -> Tone:
+    if is_at_floor(after):
+        return "good"
+    return "better" if after.summary["ece"].value < before.summary["ece"].value else "bad"
+
+
+def _subject(n_sources: int) -> str:
+    return "Your one source" if n_sources == 1 else f"The mean of your {n_sources} sources"
+
+
+def _calibration(before: MethodScores, after: MethodScores, subject: str) -> str:
+    """One sentence on the mean, and what the method does to it."""
+    alone = after.method == before.method
+    row, new = before.summary["ece"], after.summary["ece"]
+    was, now = percent(row.value), percent(new.value)
+    floor = percent(new.floor or 0.0)
+    title = shown_title(after.method)
+    if is_at_floor(before):
+        state = (
+            f"{subject} cannot be told from calibrated with {before.summary.n_samples:,} samples: "
+            f"ECE is {was}, where perfect calibration would show {percent(row.floor or 0.0)}"
+        )
+        if alone:
+            return f"{state}."
+        if is_at_floor(after):
+            return f"{state}. {title} has nothing to repair and {_leaves(was, now)}."
+        return f"{state}. {title} makes it worse: ECE rises to {now}, above its noise floor of {floor}."
+    state = f"{subject} {_how_it_errs(before)}"
+    if alone:
+        return f"{state}; ECE is {was}, where perfect calibration would show {floor}."
+    if new.value >= row.value:
+        return f"{state}; {title} does not help: it {_leaves(was, now)}, and the noise floor is {floor}."
+    where = "at" if is_at_floor(after) else "still above"
+    return f"{state}; {title} brings ECE from {was} to {now}, {where} the noise floor of {floor}."
+
+
+def _leaves(was: str, now: str) -> str:
+    return f"leaves ECE at {now}" if was == now else f"takes ECE from {was} to {now}"
+
+
+def _how_it_errs(scores: MethodScores) -> str:
+    points = f"{100 * abs(scores.gap):.1f} points"
+    if abs(scores.gap) < _ONE_SIDED * scores.summary["ece"].value:
+        direction = "above" if scores.gap > 0 else "below"
+        return (
+            "is too sure of some samples and not sure enough of others, which cancels out to "
+            f"{points} {direction} its accuracy"
+        )
+    return f"is {'over' if scores.gap > 0 else 'under'}-confident by {points}"
+
+
+def _labels(before: MethodScores, after: MethodScores) -> str:
+    if after.method == before.method:
+        return ""
+    if not after.labels_changed:
+        return "No label changes."
+    was, now = before.summary["accuracy"].value, after.summary["accuracy"].value
+    s = "" if after.labels_changed == 1 else "s"
+    return (
+        f"{after.labels_changed:,} of {after.summary.n_samples:,} labels change{'s' * (s == '')}, "
+        f"and accuracy goes from {percent(was)} to {percent(now)}."
+    )
+
+
+def _without_labels(inspection: Inspection) -> list[str]:
+    data = inspection.data
+    samples = f"{data.n_samples:,} sample{'s' * (data.n_samples != 1)}"
+    if data.n_sources == 1:
+        return [f"One source, {samples}, no labels: how well calibrated it is cannot be measured."]
+    agreement = sum(source.agreement for source in inspection.sources) / data.n_sources
+    return [
+        f"{data.n_sources} sources, {samples}, no labels: how well calibrated they are cannot be measured.",
+        f"On average a source names the same label as the mean for {percent(agreement)} of the samples.",
+    ]
+
+
+def stands_apart(inspection: Inspection) -> bool:
+    """Whether the least trusted source is trusted clearly less than an equal share."""
+    n_sources = inspection.data.n_sources
+    return n_sources > 2 and inspection.sources[inspection.outlier].mean_reliability < _STANDS_APART / n_sources
+
+
+def _outlier(inspection: Inspection) -> list[str]:
+    if not stands_apart(inspection):
+        return []
+    source = inspection.sources[inspection.outlier]
+    equal = percent(1 / inspection.data.n_sources)
+    return [
+        f"{printable(source.name)} stands apart: truth discovery trusts it {percent(source.mean_reliability)}, where "
+        f"{equal} would be an equal share."
+    ]
