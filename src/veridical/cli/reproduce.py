@@ -256,7 +256,7 @@ def figure_a_command(**given: Any) -> None:
 
 @command.command("all")
 @_DATA
-@_SOURCES
+@click.option("--sources", metavar="N,N,...", callback=_numbers, help="The first N sources, in Table 1 and Figure 2.")
 @click.option("--updates", type=click.IntRange(1), default=6, show_default=True, help="Rows with so many updates.")
 @_HALVES
 @_EXTENDED
