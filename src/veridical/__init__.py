@@ -72,7 +72,6 @@ _HOMES = {
         "calibrators",
         "load_calibrator",
     ),
-    "veridical.report": ("Report", "build_report"),
     "veridical.evaluation": ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"),
     "veridical.report": ("Report", "build_report"),
 }
