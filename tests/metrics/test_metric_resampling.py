@@ -92,6 +92,25 @@ class TestBootstrap:
         expected = metrics.ks_error(correct[chosen], confidence[chosen], sample_weight=weight[chosen])
         assert found.draws[1] == pytest.approx(expected)
 
+    @pytest.mark.parametrize("name", metrics.METRICS)
+    def test_samples_without_weight_are_not_drawn(self, name, predictions, rng):
+        """Not even where nearly all are without: a resample of nothing would have no metric."""
+        labels, probs = predictions
+        weight = np.zeros(len(labels))
+        weight[7] = 1.0
+        found = metrics.bootstrap(name, labels, probs, sample_weight=weight, n_resamples=20)
+        np.testing.assert_array_equal(found.draws, found.draws[0])
+        against = metrics.compare(name, labels, probs, probs[:, ::-1], sample_weight=weight, n_resamples=20)
+        np.testing.assert_array_equal(against.draws, against.draws[0])
+
+    def test_resamples_are_as_large_as_the_samples_that_count(self, outcomes):
+        correct, confidence = outcomes
+        weight = np.zeros(400)
+        weight[100:300] = 1.0
+        found = metrics.bootstrap("ece", correct, confidence, sample_weight=weight, n_resamples=4)
+        alone = metrics.bootstrap("ece", correct[100:300], confidence[100:300], n_resamples=4)
+        np.testing.assert_allclose(found.draws, alone.draws)
+
     def test_score_travels_with_its_samples(self, outcomes, rng):
         correct, confidence = outcomes
         score = rng.random(400)
