@@ -128,7 +128,41 @@ class TestBootstrap:
         assert np.isnan([never.value, never.low, never.high]).all()
 
 
+    def test_intervals_stay_within_what_is_possible(self):
+        right = metrics.bootstrap("accuracy", [True] * 19 + [False], [0.9] * 20)
+        assert right.high == 1.0
+        assert right.low < 0.95
+        certain = np.eye(2)[[0] * 10]
+        wrong = metrics.bootstrap("brier", [1] * 9 + [0], certain)
+        assert 1.0 < wrong.low < wrong.high == 2.0
+        apart = metrics.compare("accuracy", [1] * 19 + [0], np.eye(2)[[1] * 20], np.eye(2)[[0] * 20])
+        assert apart.low < apart.difference < apart.high == 1.0
+
+    def test_infinite_value(self):
+        """An impossible label in every resample, or in most of them."""
+        always = metrics.bootstrap("nll", [1] * 10, [[1.0, 0.0]] * 10, n_resamples=20)
+        assert (always.value, always.low, always.high) == (np.inf, np.inf, np.inf)
+        assert np.isnan([always.standard_error, always.bias]).all()
+        mostly = metrics.bootstrap("nll", [0] * 9 + [1], [[1.0, 0.0]] * 10, n_resamples=50)
+        assert (mostly.value, mostly.low, mostly.high) == (np.inf, 0.0, np.inf)
+        assert 0 < np.isinf(mostly.draws).sum() < 50
+
+
 class TestCompare:
+    def test_infinite_values(self):
+        """Minus infinity, undefined, and plus infinity where one has excluded what happened."""
+        labels, impossible, fair = [0] * 9 + [1], [[1.0, 0.0]] * 10, [[0.5, 0.5]] * 10
+        found = metrics.compare("nll", labels, impossible, fair, n_resamples=50)
+        assert (found.difference, found.high) == (np.inf, np.inf)
+        assert found.low == pytest.approx(-np.log(2))
+        assert found.losses == np.isinf(found.draws).sum()
+        assert found.wins == 50 - found.losses > 0
+        mirrored = metrics.compare("nll", labels, fair, impossible, n_resamples=50)
+        assert (mirrored.low, mirrored.high) == (-np.inf, -found.low)
+        neither = metrics.compare("nll", labels, impossible, impossible, n_resamples=50)
+        assert np.isnan([neither.difference, neither.low, neither.high]).all()
+        assert (neither.wins, neither.losses) == (0, 0)
+
     def test_against_itself(self, predictions):
         labels, probs = predictions
         found = metrics.compare("brier", labels, probs, probs, n_resamples=20)
@@ -262,6 +296,28 @@ class TestSummary:
         assert f"{100 * table['ece'].value:.2f} %" in lines[2]
         assert table._repr_html_().count("<tr>") == 7
         assert json.loads(json.dumps(table.to_dict()))["nll"]["value"] == table["nll"].value
+
+
+    def test_infinite_loss(self):
+        table = metrics.summary([0, 1] * 5, [[1.0, 0.0]] * 10, intervals=True, n_draws=5, n_resamples=20)
+        (line,) = (line for line in str(table).splitlines() if line.startswith("NLL"))
+        assert line.split() == ["NLL", "infinite", "infinite"]
+        written = json.loads(json.dumps(table.to_dict(), allow_nan=False))["nll"]
+        assert (written["value"], written["low"], written["high"]) == ("infinity",) * 3
+        rare = metrics.summary([0] * 9 + [1], [[1.0, 0.0]] * 10, intervals=True, n_draws=5, n_resamples=50)
+        assert "0.0000 to infinite" in str(rare)
+
+    def test_undefined_figures(self):
+        row = metrics.SummaryRow("error_auroc", np.nan, low=np.nan, high=np.nan)
+        assert row.cells() == ["error AUROC", "–", "", "–"]
+        written = metrics.Summary((row,), 3).to_dict()["error_auroc"]
+        assert set(written.values()) == {None}
+
+    def test_unknown_row_is_answered_with_the_known_ones(self, outcomes):
+        from veridical.errors import UnknownNameError
+
+        with pytest.raises(UnknownNameError, match="ece_kde, ece, ks_error, accuracy"):
+            metrics.summary(*outcomes, floors=False)["nll"]
 
 
 class TestUncertainty:
