@@ -251,12 +251,46 @@ class TestReliabilityCurve:
         assert chances[shares >= curve.high[0] - 1e-9].sum() >= tail - 2e-12
 
     def test_approximate_band_agrees_with_the_exact_one(self, rng):
-        """Weights of one force the approximation; it is within two samples of 500."""
+        """Unequal weights force the approximation; it is within two samples of 500."""
         confidence = rng.beta(6, 1, 500)
+        nearly_equal = np.linspace(1, 1 + 1e-9, 500)
         exact = metrics.reliability_curve([True] * 500, confidence, n_bins=1)
-        approximate = metrics.reliability_curve([True] * 500, confidence, n_bins=1, sample_weight=np.ones(500))
+        approximate = metrics.reliability_curve([True] * 500, confidence, n_bins=1, sample_weight=nearly_equal)
         assert approximate.low[0] == pytest.approx(exact.low[0], abs=2 / 500)
         assert approximate.high[0] == pytest.approx(exact.high[0], abs=2 / 500)
+
+    @settings(max_examples=examples(40))
+    @given(
+        st.lists(st.tuples(st.floats(0, 1), st.floats(0, 5)), min_size=1, max_size=6).filter(
+            lambda pairs: any(weight > 1e-3 for _, weight in pairs)
+        ),
+        st.sampled_from([0.5, 0.95, 1.0]),
+    )
+    def test_weighted_band_contains_the_mean(self, pairs, level):
+        confidence, weight = np.array(pairs).T
+        curve = metrics.reliability_curve(
+            [True] * len(pairs), confidence, n_bins=1, confidence_level=level, sample_weight=weight
+        )
+        if np.unique(weight[weight > 0]).size > 1:  # equal weights take the exact band, which may lie beside the mean
+            assert 0 <= curve.low[0] <= curve.confidence[0] + 1e-12
+            assert curve.confidence[0] - 1e-12 <= curve.high[0] <= 1
+        if level == 1.0:
+            assert (curve.low[0], curve.high[0]) == (0.0, 1.0)
+
+    def test_skewed_bin(self):
+        """The expansion alone would end below the mean."""
+        curve = metrics.reliability_curve([True] * 3, [0.99] * 3, n_bins=1, sample_weight=[1.0, 1.0, 1.1])
+        assert curve.low[0] < 0.99 <= curve.high[0]
+
+    @pytest.mark.parametrize("weight", [1.0, 3.0, 0.2])
+    def test_equal_weights_are_counted(self, weight):
+        for confidence in ([0.99] * 3, [0.5, 0.6, 0.7, 0.8]):
+            n = len(confidence)
+            plain = metrics.reliability_curve([True] * n, confidence, n_bins=1)
+            weighted = metrics.reliability_curve(
+                [True] * n + [False], [*confidence, 0.1], n_bins=1, sample_weight=[weight] * n + [0.0]
+            )
+            assert (weighted.low[0], weighted.high[0]) == (plain.low[0], plain.high[0])
 
     def test_calibrated_bins_fall_inside(self, rng):
         confidence = rng.random(3000)
@@ -328,6 +362,11 @@ class TestUncertainty:
         np.testing.assert_allclose(found.total_entropy, -(mean * np.log(mean)).sum(axis=1))
         np.testing.assert_allclose(found.member_entropy, -(probs * np.log(probs)).sum(axis=2).mean(axis=0))
         assert (found.mutual_information > 0).all()
+
+    def test_no_samples(self):
+        found = metrics.predictive_uncertainty(np.ones((2, 0, 2)))
+        for values in (found.total_entropy, found.member_entropy, found.mutual_information, found.hv):
+            assert values.shape == (0,)
 
     def test_unanimous(self):
         found = metrics.predictive_uncertainty(np.tile([[0.2, 0.8]], (3, 5, 1)))
