@@ -175,7 +175,7 @@ def test_bad_resampling():
         metrics.bootstrap("ece", LABELS, PROBS, random_state="seed", n_resamples=2)
     with pytest.raises(errors.ParameterError, match="quantile"):
         metrics.noise_floor("ece", CONFIDENCE, quantiles=[1.5])
-    with pytest.raises(errors.ParameterError, match="quantiles is 0.5"):
+    with pytest.raises(errors.ParameterError, match=r"quantiles is 0\.5"):
         metrics.noise_floor("ece", CONFIDENCE, quantiles=0.5)
     with pytest.raises(errors.ShapeError, match="confidence has shape"):
         metrics.noise_floor("ece", 0.5)
