@@ -18,8 +18,10 @@ from veridical.metrics import METRICS
 from veridical.predictions.validation import Kind, check_integer
 
 _COLUMNS = ("ece_kde", "ece", "ks_error", "nll", "brier", "accuracy")
-#: What "auto" would repeat, and what does nothing, are left out unless asked for.
+#: "auto" repeats all others in every split and identity is the mean: both are left out unless asked for.
 _NOT_BY_DEFAULT = ("auto", "identity")
+#: Methods on top of a pool that have proved useful.
+_ON_POOLS = ("log-pool+vector", "log-pool+truth-logit")
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def compare_calibrators(
     predictions, labels, kind, sources_axis, n_threads, progress
         As in :func:`veridical.evaluate`.
     methods : sequence of str, optional
-        Default: the mean, TDE, aTDE and every calibrator.
+        Default: the mean, TDE, aTDE, every calibrator but "auto" and "identity", and two on top of the log pool.
     n_splits : int
     random_state : int
         Split i uses the seed ``random_state + i``.
@@ -125,7 +127,7 @@ def compare_calibrators(
     """
     check_integer(n_splits, "n_splits", 1)
     given = labelled(predictions, labels, kind, sources_axis)
-    every = [*COMBINERS, *(name for name in calibrators() if name not in _NOT_BY_DEFAULT)]
+    every = [*COMBINERS, *(name for name in calibrators() if name not in _NOT_BY_DEFAULT), *_ON_POOLS]
     names = resolve_methods(every if methods is None else methods)
     report = progress or (lambda done, total, what: None)
     values: dict[str, dict[str, list[float]]] = {name: {metric: [] for metric in _COLUMNS} for name in names}
