@@ -71,7 +71,6 @@ _HOMES = {
         "calibrators",
         "load_calibrator",
     ),
-    "veridical.report": ("Report", "build_report"),
     "veridical.evaluation": ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

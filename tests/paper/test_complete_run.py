@@ -65,18 +65,22 @@ def test_an_interrupted_run_continues(unbroken, tmp_path, stop_at):
     assert contents(out) == expected
 
 
-def test_a_killed_program_continues(unbroken, tmp_path):
-    """kill -9 after the first finished step; the same command then ends with the same files."""
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+def test_a_stopped_program_continues(unbroken, tmp_path, how):
+    """Stopped after the first finished step; the same command then ends with the same files."""
     path, expected = unbroken
     out = tmp_path / "out"
     command = [sys.executable, "-m", "veridical", "reproduce", "all", str(path), "--out", str(out)]
     command += ["--sources", "2,4", "--splits", "2", "--seed", "3"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     while not list(out.glob(".unfinished/*.json")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    os.kill(process.pid, how)
+    _, said = process.communicate()
+    if how == signal.SIGINT:
+        assert process.returncode == 1
+        assert said == "Interrupted; the same command continues where this one stopped.\n"
     assert not (out / "index.html").exists()
     assert list(out.glob(".unfinished/*.json"))
     done = subprocess.run(command, capture_output=True, text=True, check=True)

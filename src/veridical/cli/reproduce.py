@@ -256,7 +256,7 @@ def figure_a_command(**given: Any) -> None:
 
 @command.command("all")
 @_DATA
-@_SOURCES
+@click.option("--sources", metavar="N,N,...", callback=_numbers, help="The first N sources, in Table 1 and Figure 2.")
 @click.option("--updates", type=click.IntRange(1), default=6, show_default=True, help="Rows with so many updates.")
 @_HALVES
 @_EXTENDED
@@ -276,15 +276,19 @@ def all_command(**given: Any) -> None:
         literal=given["paper_setting"],
         extended=_extended(given["extended"], given["seed"]),
     )
-    with _progress(given["quiet"]) as progress:
-        page = reproduce_all(
-            given["predictions"],
-            given["out"],
-            labels=given["labels"],
-            kind=given["kind"],
-            sources_axis=given["sources_axis"],
-            settings=settings,
-            n_threads=given["threads"],
-            progress=progress,
-        )
+    try:
+        with _progress(given["quiet"]) as progress:
+            page = reproduce_all(
+                given["predictions"],
+                given["out"],
+                labels=given["labels"],
+                kind=given["kind"],
+                sources_axis=given["sources_axis"],
+                settings=settings,
+                n_threads=given["threads"],
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the same command continues where this one stopped.", err=True)
+        sys.exit(1)
     click.echo(page)

@@ -89,8 +89,7 @@ def reproduce_all(
     Path
         Of the page.
     """
-    settings = settings or Settings()
-    directory = Path(out)
+    settings, directory = settings or Settings(), Path(out)
     ensembles = open_ensembles(paths, labels=labels, kind=kind, sources_axis=sources_axis)
     circumstances = {
         "data": [identity_of(path) for path in (*paths, *labels)],
@@ -100,21 +99,17 @@ def reproduce_all(
     with storage_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
     parts = FinishedParts(directory, circumstances)
-    steps = [
-        (k, f"{ensemble.name}: {what}", what, compute)
-        for k, ensemble in enumerate(ensembles)
-        for what, compute in _steps(ensemble, settings, n_threads)
-    ]
     report = progress or (lambda done, total, what: None)
-    total = len(steps) + 2
+    steps = [(k, *step) for k, ensemble in enumerate(ensembles) for step in _steps(ensemble, settings, n_threads)]
+    total = len(steps) + 1
     results: dict[str, list[Any]] = {}
-    for done, (k, text, what, compute) in enumerate(steps):
-        report(done, total, f"{text} (done before)" if parts.has([k, what]) else text)
+    for done, (k, what, compute) in enumerate(steps):
+        before = " (done before)" if parts.has([k, what]) else ""
+        report(done, total, f"{ensembles[k].name}: {what}{before}")
         results.setdefault(what, []).append(parts.get([k, what], compute))
     report(len(steps), total, "write tables and draw figures")
     tables = _write_tables(directory, results)
     _write_figures(directory, tables[0], results)
-    report(total - 1, total, "write the page")
     page = directory / "index.html"
     write_atomically(page, render_page(ensembles, tables, asdict(settings)).encode())
     parts.discard()

@@ -141,8 +141,7 @@ def table1(
 
     Parameters
     ----------
-    ensembles : sequence of Ensemble
-        From :func:`veridical.paper.open_ensembles`.
+    ensembles : sequence of Ensemble, from :func:`veridical.paper.open_ensembles`
     sources : sequence of int, optional
         How many of the first sources to use; ten steps up to all by default.
     updates : int, optional
@@ -160,8 +159,7 @@ def table1(
 
     References
     ----------
-    Ma, Huang, Xian, Gao, Xu: Improving Uncertainty Calibration of Deep Neural Networks via Truth Discovery and
-    Geometric Optimization.  UAI 2021.  Section 5.1.
+    Ma et al., Improving Uncertainty Calibration of Deep Neural Networks, UAI 2021, Section 5.1.
 
     Examples
     --------
@@ -170,25 +168,22 @@ def table1(
     >>> round(table.row("DE").values["ece"].mean, 2)
     5.45
     """
-    variants = rules(updates)
+    variants, report = rules(updates), progress or (lambda said: None)
     rows: list[Row] = []
     pairs: list[PairedDifference] = []
     for ensemble in ensembles:
         steps = check_sources(sources or default_sources(ensemble.predictions.n_sources), ensemble)
-        if progress is not None:
-            progress(f"{ensemble.name}: DE, TDE, aTDE with {', '.join(map(str, steps))} sources")
+        report(f"{ensemble.name}: DE, TDE, aTDE with {', '.join(map(str, steps))} sources")
         scores = sweep(ensemble.predictions, steps, variants, n_threads)
-        found = sweep_rows(ensemble, scores, n_threads)
-        if extended is not None:
-            found, compared = _judged(found, scores, extended)
-            pairs += compared
+        found, compared = _judged(sweep_rows(ensemble, scores, n_threads), scores, extended)
         rows += found
-    as_paper = {rule.method: rule.published_as for rule in variants}
+        pairs += compared
+    as_paper = {"DE": "DE", **{rule.method: rule.published_as for rule in variants}}
     return Table(
         "table1",
         "DE, TDE and aTDE by number of sources",
         COLUMNS,
-        tuple(with_best_marked(with_published(rows, TABLES, lambda method: as_paper.get(method, method)))),
+        tuple(with_best_marked(with_published(rows, TABLES, as_paper.__getitem__))),
         {"updates": updates},
         () if extended is None else (NOTE,),
         tuple(pairs),
@@ -196,8 +191,11 @@ def table1(
 
 
 def _judged(
-    rows: list[Row], scores: dict[tuple[int, str], Scores], extended: Extended
+    rows: list[Row], scores: dict[tuple[int, str], Scores], extended: Extended | None
 ) -> tuple[list[Row], list[PairedDifference]]:
+    """The rows with what their figures are worth, where that is asked for."""
+    if extended is None:
+        return rows, []
     judged: list[Row] = []
     pairs: list[PairedDifference] = []
     for n in dict.fromkeys(row.sources for row in rows):
