@@ -47,6 +47,7 @@ _HOMES = {
     "veridical.predictions": ("Predictions",),
     "veridical.predictions.files": ("load", "save"),
     "veridical.data": ("load_demo",),
+    "veridical.report": ("Report", "build_report"),
     "veridical.truth": ("Truth", "discover"),
     "veridical.calibrate": (
         "IRM",
