@@ -119,7 +119,7 @@ def test_calibrated_file_reads_back(predictions, tmp_path):
     again = vd.load(tmp_path / "out.npz")
     assert again.n_sources == 1
     np.testing.assert_array_equal(again.labels, predictions.labels)
-    with pytest.raises(errors.FileFormatError, match="written as .npz"):
+    with pytest.raises(errors.FileFormatError, match=r"written as \.npz"):
         applied.save(tmp_path / "out.csv")
     assert "mean confidence" in applied._repr_html_()
 
@@ -127,7 +127,7 @@ def test_calibrated_file_reads_back(predictions, tmp_path):
 def test_method_names():
     assert resolve_methods(["DE", "ptde", "mean", "TS"]) == ("mean", "ptde-kde", "temperature")
     assert resolve_methods(["Log-Pool+Matrix"]) == ("log-pool+matrix",)
-    with pytest.raises(errors.UnknownNameError, match="combine for matrix 'magic' is unknown"):
+    with pytest.raises(errors.UnknownNameError, match=r"combine for matrix 'magic' is unknown"):
         resolve_methods(["magic+matrix"])
     with pytest.raises(errors.UnknownNameError, match="method 'magic' is unknown; choose one of: members, mean"):
         resolve_methods(["magic"])

@@ -30,7 +30,7 @@ COMMANDS = {
 }
 
 
-def _note(message: Warning | str, *_: object) -> None:
+def _note(message: Warning | str, *_: object, **__: object) -> None:
     """A warning as a sentence for people, without the line of code it comes from."""
     click.echo(f"Note: {message}", err=True)
 
