@@ -47,6 +47,7 @@ _HOMES = {
     "veridical.predictions": ("Predictions",),
     "veridical.predictions.files": ("load", "save"),
     "veridical.data": ("load_demo",),
+    "veridical.report": ("Report", "build_report"),
     "veridical.truth": ("Truth", "discover"),
     "veridical.calibrate": (
         "IRM",
@@ -71,7 +72,6 @@ _HOMES = {
         "calibrators",
         "load_calibrator",
     ),
-    "veridical.report": ("Report", "build_report"),
     "veridical.evaluation": ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"),
     "veridical.report": ("Report", "build_report"),
 }

@@ -41,9 +41,9 @@ def draw_reliability(data: ReportData, panel: ReliabilityPanel) -> Drawing:
     lowest = _lowest(data, panel.binning)
     tips: dict[str, str] = {}
     with drawing_style():
-        figure, axes = new_axes(4.5, 5.4, bottom=1.85)
+        figure, axes = new_axes(4.5, 5.4, left=0.62, bottom=1.85)
         _draw_bins(axes, panel, most_in_bin(data, panel.binning), lowest, tips)
-        below = figure.add_axes((0.52 / 4.5, 0.45 / 5.4, 1 - 0.64 / 4.5, 1.12 / 5.4), sharex=axes)
+        below = figure.add_axes((0.62 / 4.5, 0.45 / 5.4, 1 - 0.74 / 4.5, 1.12 / 5.4), sharex=axes)
         _draw_histogram(below, histogram, tips)
         below.set_ylim(0, 1.08 * max(r + w for h in data.histograms for r, w in zip(h.right, h.wrong, strict=True)))
         axes.tick_params(labelbottom=False)
@@ -93,10 +93,10 @@ def _draw_bins(axes: Axes, panel: ReliabilityPanel, most: float, lowest: float, 
             [where, where],
             [panel.low[b], panel.high[b]],
             color=colour("band"),
-            linewidth=4.5,
+            linewidth=3.4,
             solid_capstyle="round",
         )
-        (dot,) = axes.plot(where, panel.accuracy[b], "o", color=colour("ink"), markersize=3.6)
+        (dot,) = axes.plot(where, panel.accuracy[b], "o", color=colour("ink"), markersize=3.6, zorder=5, clip_on=False)
         for artist, name in ((band, f"band-{b}"), (dot, f"dot-{b}")):
             artist.set_gid(name)
             tips[name] = tips[f"bin-{b}"]
@@ -136,7 +136,7 @@ def draw_risk(data: ReportData, *, legend: bool = False) -> Drawing:
     """Error rate against the share of samples kept."""
     roles = series_roles([curve.score for curve in data.risk], data.method)
     with drawing_style():
-        figure, axes = new_axes(6.6, 3.5)
+        figure, axes = new_axes(5.2, 3.4)
         for curve in data.risk:
             (line,) = axes.plot(
                 [100 * share for share in curve.coverage],

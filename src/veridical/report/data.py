@@ -139,6 +139,8 @@ class ReportData:
         Calibrated in the end; improved but not calibrated; not improved; not measurable.
     method : str or None
         The method that the verdict is about; None without labels.
+    method_title : str
+        How the report calls it.
     inspection : Inspection
     evaluation : Evaluation or None
         The same object that :func:`veridical.evaluate` gives; None without labels.
@@ -160,6 +162,7 @@ class ReportData:
     verdict: str
     tone: Tone
     method: str | None
+    method_title: str
     inspection: Inspection
     evaluation: Evaluation | None
     reliability: tuple[ReliabilityPanel, ...]

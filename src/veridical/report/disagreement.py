@@ -13,6 +13,8 @@ from veridical.report.data import Disagreement, DisputedSample
 from veridical.truth import Truth
 
 _COLUMNS, _ROWS = 40, 32
+#: The mean of equal numbers differs from them by rounding; HV up to this is no disagreement.
+_ROUNDING = 1e-9
 #: The few samples with the largest HV would stretch the axis; they are counted in its last row.
 _SHOWN_QUANTILE = 0.995
 #: How many samples are listed: the most disputed of all, and some of every class so that each can be looked at.
@@ -21,7 +23,8 @@ _MOST_DISPUTED, _MOST_LISTED, _PER_CLASS = 100, 300, 10
 
 def disagreement_of(hv: Array, score: Array, right: Array | None) -> Disagreement:
     """HV against the winning score, on a grid."""
-    top = float(np.quantile(hv, _SHOWN_QUANTILE)) or 1.0
+    quantile = float(np.quantile(hv, _SHOWN_QUANTILE))
+    top = quantile if quantile > _ROUNDING else 1.0
     score_edges = np.linspace(min(float(score.min()), 0.99), 1.0, _COLUMNS + 1)
     hv_edges = np.linspace(0.0, top, _ROWS + 1)
     column = np.clip(np.searchsorted(score_edges, score, side="right") - 1, 0, _COLUMNS - 1)
@@ -51,7 +54,7 @@ def _rank_correlation(hv: Array, score: Array) -> float:
 def disputed_samples(given: Predictions, hv: Array, mean: Truth) -> tuple[DisputedSample, ...]:
     """The samples with the largest HV, of all and of each predicted class; the largest first."""
     order = np.argsort(-hv, kind="stable")
-    order = order[hv[order] > 0]
+    order = order[hv[order] > _ROUNDING]
     chosen = _listed(order, mean.prediction[order], given.n_classes)
     votes = _votes(given, chosen)
     return tuple(

@@ -36,7 +36,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page; it appears whole or not at all."""
-        write_atomically(path, self.html.encode("utf-8", "backslashreplace"))
+        write_atomically(path, self.html.encode())
         return Path(path)
 
     def figures(self, directory: str | os.PathLike[str], format: str = "svg") -> list[Path]:

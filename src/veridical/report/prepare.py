@@ -57,7 +57,7 @@ def prepare_report(
     if given.n_samples == 0:
         raise ShapeError("there are no samples to report on; at least one is needed.")
     check_integer(random_state, "random_state", 0)
-    chosen, names = _choose(method, methods)
+    chosen, names = _choose(method, methods, given.n_sources)
     steps = _sweep_steps(given)
     stages = _Stages(progress, len(names) * (given.labels is not None) + len(steps) + 3)
     judged = None
@@ -70,15 +70,17 @@ def prepare_report(
     points = [point for k in steps for point in _sweep_at(given, k, stages)]
     stages.begin("where the sources disagree")
     evaluation, about = (None, None) if judged is None else (judged.evaluation, chosen)
-    verdict, tone = verdict_of(evaluation, inspection, about)
+    method_title = "" if judged is None else _method_title(judged, chosen)
+    verdict, tone = verdict_of(evaluation, inspection, about, method_title)
     disagreement = disagreement_of(truth.hv, mean.probs.max(axis=1), _right(mean.prediction, given.labels))
     disputed = disputed_samples(given, truth.hv, mean)
     stages.begin("drawing")
     return ReportData(
-        title=title or "How well calibrated is this ensemble?",
+        title=title or ("What are these sources like?" if judged is None else "How well calibrated is this ensemble?"),
         verdict=verdict,
         tone=tone,
         method=about,
+        method_title=method_title,
         inspection=inspection,
         evaluation=evaluation,
         reliability=() if judged is None else _reliability(judged),
@@ -93,13 +95,22 @@ def prepare_report(
     )
 
 
-def _choose(method: str, methods: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
+def _choose(method: str, methods: Sequence[str] | None, n_sources: int) -> tuple[str, tuple[str, ...]]:
     """The method that the report is about, and all that it shows, the mean first."""
     (chosen,) = resolve_methods([method])
     if chosen == MEMBERS:
         raise ParameterError("method is 'members'; a report is about one way to use them all, such as 'ptde'.")
-    shown = resolve_methods(["mean", *(DEFAULT_METHODS if methods is None else methods), chosen])
-    return chosen, shown
+    if methods is None:  # one source is its own truth
+        methods = [name for name in DEFAULT_METHODS if n_sources > 1 or name not in COMBINERS]
+    return chosen, resolve_methods(["mean", *methods, chosen])
+
+
+def _method_title(judged: Judged, chosen: str) -> str:
+    """How sentences call the method; of a choice, what was chosen."""
+    best = getattr(judged.calibrators.get(chosen), "best_", None)
+    return (
+        shown_title(chosen) if best is None else f"{shown_title(chosen)} ({shown_title(best.name)} on {best.combine})"
+    )
 
 
 class _Stages:

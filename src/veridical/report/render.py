@@ -201,7 +201,11 @@ def _run(data: ReportData) -> dict[str, Any]:
     facts = data.inspection.data
     protocol = "no labels, nothing scored" if data.evaluation is None else data.evaluation.protocol
     entries = [
-        ("Data", f"{facts.n_sources:,} sources × {facts.n_samples:,} samples × {facts.n_classes:,} classes"),
+        (
+            "Data",
+            f"{facts.n_sources:,} source{'s' * (facts.n_sources != 1)} × {facts.n_samples:,} samples × "
+            f"{facts.n_classes:,} classes",
+        ),
         ("Kind, precision", f"{facts.kind}, {facts.dtype}"),
         ("SHA-256", facts.sha256),
         ("Seed", str(data.random_state)),

@@ -27,7 +27,7 @@ def draw_sources(data: ReportData) -> Drawing:
     outlier = data.inspection.outlier
     tips = {}
     with drawing_style():
-        figure, axes = new_axes(4.5, 4.5)
+        figure, axes = new_axes(4.5, 4.5, left=0.62)
         axes.axhline(100 / n_sources, color=colour("quiet"), linewidth=1, linestyle=(0, (4, 3)))
         for s, (source, share) in enumerate(zip(sources, shares, strict=True)):
             role = "wrong" if s == outlier and n_sources > 2 else "series-3"
@@ -50,6 +50,7 @@ def draw_sources(data: ReportData) -> Drawing:
                 va="center",
             )
         axes.set(xlabel=f"{what} (%)", ylabel="mean reliability (%)")
+        axes.ticklabel_format(useOffset=False)
         axes.grid(True)
     alt = f"Mean reliability of {n_sources} sources against their {what}. The table of sources holds the numbers."
     return Drawing("sources", alt, figure, tips)
@@ -73,7 +74,7 @@ def draw_agreement(data: ReportData) -> Drawing:
     with drawing_style():
         size = 7.5 if len(shown) <= 16 else 6.2
         named = len(shown) <= _NAMED_UP_TO
-        labels = [shortened(name, 14) if named else "" for name in names]
+        labels = [shortened(name, 18) if named else "" for name in names]
         margin = 0.16 + 0.0088 * size * max(len(label) for label in labels)
         figure, axes = new_axes(4.5, 4.5, left=margin, bottom=margin)
         positions = np.arange(len(shown) + 1)
@@ -126,6 +127,7 @@ def draw_sweep(data: ReportData, metric: str, *, legend: bool = False) -> Drawin
             texts = [metric_text(metric, height / scale) if math.isfinite(height) else "infinite" for _, height in line]
             series.append({"id": method, "title": shown_title(method), "values": texts})
         axes.set(xlabel="sources", ylabel=f"{described.title} (%)" if described.in_percent else described.title)
+        axes.ticklabel_format(useOffset=False)
         axes.locator_params(axis="x", integer=True)
         axes.locator_params(axis="y", nbins=5)
         axes.grid(True)

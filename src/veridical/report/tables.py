@@ -33,7 +33,7 @@ class Table:
 
 
 def _text(value: str) -> Cell:
-    return Cell(printable(value), value)
+    return Cell(printable(value), printable(value))
 
 
 def _number(value: float, text: str) -> Cell:
@@ -77,10 +77,12 @@ def _metric_cell(row: SummaryRow, best: float) -> Cell:
     if row.floor is not None and row.floor_high is not None:
         notes.append(f"floor {metric_text(row.metric, row.floor, unit=False)}")
     at_floor = row.floor_high is not None and row.value <= row.floor_high
-    mark = " ".join(name for name, holds in (("best", row.value == best), ("at-floor", at_floor)) if holds)
+    text = metric_text(row.metric, row.value)
+    is_best = text == metric_text(row.metric, best)  # what reads the same is equally good
+    mark = " ".join(name for name, holds in (("best", is_best), ("at-floor", at_floor)) if holds)
     if not math.isfinite(row.value):
         return Cell("infinite", 1e300)
-    return Cell(metric_text(row.metric, row.value), row.value, tuple(notes), mark)
+    return Cell(text, row.value, tuple(notes), mark)
 
 
 def sources_table(data: ReportData) -> Table:
@@ -90,7 +92,7 @@ def sources_table(data: ReportData) -> Table:
     rows = []
     for s, source in enumerate(data.inspection.sources):
         least = s == data.inspection.outlier and data.inspection.data.n_sources > 2
-        name = Cell(printable(source.name), source.name, ("trusted least",) if least else ())
+        name = Cell(printable(source.name), printable(source.name), ("trusted least",) if least else ())
         cells = [
             name,
             _percent(source.accuracy, 2),

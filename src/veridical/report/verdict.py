@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from veridical.evaluation import Evaluation, Inspection, MethodScores
 from veridical.report.data import Tone
-from veridical.report.names import printable, shown_title
+from veridical.report.names import printable
 
 #: A source with less than this part of an equal share of trust stands apart from the others.
 _STANDS_APART = 0.75
 #: Where the mean gap makes up less than this part of the ECE, being too sure here and too doubtful there cancels out.
 _ONE_SIDED = 0.5
+#: Better calibration that costs more accuracy than this is no good news.
+_ACCURACY_LOST = 0.005
 
 
 def percent(value: float) -> str:
@@ -23,17 +25,21 @@ def is_at_floor(scores: MethodScores) -> bool:
     return row.floor_high is not None and row.value <= row.floor_high
 
 
-def verdict_of(evaluation: Evaluation | None, inspection: Inspection, method: str | None) -> tuple[str, Tone]:
-    """Sentences, and whether they are good news."""
+def verdict_of(
+    evaluation: Evaluation | None, inspection: Inspection, method: str | None, title: str = ""
+) -> tuple[str, Tone]:
+    """Sentences, and whether they are good news; ``title`` is how they call the method."""
     if evaluation is None or method is None:
         words = [*_without_labels(inspection), *_outlier(inspection)]
         return " ".join(words), "unknown"
     before, after = evaluation["mean"], evaluation[method]
-    words = [_calibration(before, after, _subject(inspection.data.n_sources)), _labels(before, after)]
+    words = [_calibration(before, after, _subject(inspection.data.n_sources), title), _labels(before, after)]
     return " ".join([*filter(None, words), *_outlier(inspection)]), _tone(before, after)
 
 
 def _tone(before: MethodScores, after: MethodScores) -> Tone:
+    if before.summary["accuracy"].value - after.summary["accuracy"].value > _ACCURACY_LOST:
+        return "bad"
     if is_at_floor(after):
         return "good"
     return "better" if after.summary["ece"].value < before.summary["ece"].value else "bad"
@@ -43,13 +49,12 @@ def _subject(n_sources: int) -> str:
     return "Your one source" if n_sources == 1 else f"The mean of your {n_sources} sources"
 
 
-def _calibration(before: MethodScores, after: MethodScores, subject: str) -> str:
+def _calibration(before: MethodScores, after: MethodScores, subject: str, title: str) -> str:
     """One sentence on the mean, and what the method does to it."""
     alone = after.method == before.method
     row, new = before.summary["ece"], after.summary["ece"]
     was, now = percent(row.value), percent(new.value)
     floor = percent(new.floor or 0.0)
-    title = shown_title(after.method)
     if is_at_floor(before):
         state = (
             f"{subject} cannot be told from calibrated with {before.summary.n_samples:,} samples: "
@@ -58,19 +63,19 @@ def _calibration(before: MethodScores, after: MethodScores, subject: str) -> str
         if alone:
             return f"{state}."
         if is_at_floor(after):
-            return f"{state}. {title} has nothing to repair and {_leaves(was, now)}."
+            return f"{state}. {title} has nothing to repair: ECE {_goes(was, now)}, within the noise."
         return f"{state}. {title} makes it worse: ECE rises to {now}, above its noise floor of {floor}."
     state = f"{subject} {_how_it_errs(before)}"
     if alone:
         return f"{state}; ECE is {was}, where perfect calibration would show {floor}."
     if new.value >= row.value:
-        return f"{state}; {title} does not help: it {_leaves(was, now)}, and the noise floor is {floor}."
+        return f"{state}; {title} does not help: ECE {_goes(was, now)}, and the noise floor is {floor}."
     where = "at" if is_at_floor(after) else "still above"
     return f"{state}; {title} brings ECE from {was} to {now}, {where} the noise floor of {floor}."
 
 
-def _leaves(was: str, now: str) -> str:
-    return f"leaves ECE at {now}" if was == now else f"takes ECE from {was} to {now}"
+def _goes(was: str, now: str) -> str:
+    return f"stays at {now}" if was == now else f"goes from {was} to {now}"
 
 
 def _how_it_errs(scores: MethodScores) -> str:
