@@ -73,7 +73,6 @@ _HOMES = {
         "load_calibrator",
     ),
     "veridical.evaluation": ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"),
-    "veridical.report": ("Report", "build_report"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = ("calibrate", "errors", "metrics", "paper", "training")

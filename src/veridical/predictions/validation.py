@@ -110,12 +110,21 @@ def check_scores(values: Any, what: str, n_dims: int, axes: str) -> Array:
 
 def check_labels(labels: Any, n_samples: int, n_classes: int) -> npt.NDArray[np.int64]:
     """Integer labels in 0..n_classes-1, one per sample."""
-    array = np.asarray(labels)
+    try:
+        array = np.array(labels)  # a copy: what was checked here does not change behind our back
+    except ValueError as error:
+        raise LabelError(f"labels cannot be made into one array ({error}); give one integer per sample.") from None
     if array.ndim != 1:
         raise LabelError(f"labels have shape {array.shape}; give one integer per sample, shape ({n_samples},).")
     if array.shape[0] != n_samples:
         raise LabelError(f"there are {array.shape[0]} labels for {n_samples} samples; give one label per sample.")
-    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.floor(array)):
+    if array.dtype.kind == "f":
+        odd = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53)))
+        if odd.size:
+            raise LabelError(
+                f"the label of sample {odd[0]} is {array[odd[0]]} (dtype {array.dtype}); give integers from 0 to "
+                f"{n_classes - 1}."
+            )
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise LabelError(f"labels have dtype {array.dtype}; give integers from 0 to {n_classes - 1}.")
@@ -154,7 +163,8 @@ def reject_row(row: Array, kind: Kind, where: str) -> NoReturn:
     if kind == "probs" and (values < 0).any():
         l = int(np.flatnonzero(values < 0)[0])
         raise NegativeProbabilityError(f"{where}: the probability of class {l} is {values[l]:g}; {_hint(values)}.")
-    total = float(values.sum() if kind == "probs" else np.exp(values).sum())
+    with np.errstate(over="ignore"):
+        total = float(values.sum() if kind == "probs" else np.exp(values).sum())
     tolerance = tolerance_of(np.asarray(row).dtype)
     of_what = "the probabilities" if kind == "probs" else "the exponentials of the log-probabilities"
     advice = _hint(values) if kind == "probs" else 'if these are unnormalised scores, say kind="logits"'
