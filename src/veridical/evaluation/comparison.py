@@ -77,10 +77,13 @@ class MethodComparison:
         return heading, rows
 
     def _cell(self, method: str, metric: str) -> str:
-        """``5.26±.12``: without leading zeros, so that six columns fit a terminal."""
-        scale, digits = (100, 2) if METRICS[metric].in_percent else (1, 3)
+        """``5.26±.12``: no leading zeros, and no more digits than mean something, so that six columns fit a terminal."""
+        in_percent = METRICS[metric].in_percent
+        scale, digits = (100, 2) if in_percent else (1, 3)
         mean, spread = scale * self.mean(method, metric), scale * self.std(method, metric)
-        cell = f"{mean:.{digits}f}" if scale == 100 else _without_leading_zero(f"{mean:.{digits}f}")
+        if in_percent and METRICS[metric].is_calibration_error and mean >= 10:
+            digits = 1
+        cell = f"{mean:.{digits}f}" if in_percent else _without_leading_zero(f"{mean:.{digits}f}")
         return cell if self.n_splits == 1 else f"{cell}±{_without_leading_zero(f'{spread:.{digits}f}')}"
 
     def to_dict(self) -> dict[str, Any]:

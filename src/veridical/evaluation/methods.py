@@ -43,7 +43,7 @@ def resolve_methods(names: Sequence[str]) -> tuple[str, ...]:
 
 def title_of(method: str) -> str:
     """How tables call a method."""
-    return COMBINERS[method][0] if method in COMBINERS else method
+    return COMBINERS[method][0] if method in COMBINERS else method.replace("+", " + ")
 
 
 def combine(predictions: Predictions, method: str, n_threads: int | None = None) -> Truth:
