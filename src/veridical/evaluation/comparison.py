@@ -77,7 +77,7 @@ class MethodComparison:
         return heading, rows
 
     def _cell(self, method: str, metric: str) -> str:
-        """``5.26±.12``: no leading zeros, and no more digits than mean something, so that six columns fit a terminal."""
+        """``5.26±.12``: no leading zeros and few digits, so that six columns fit a terminal."""
         in_percent = METRICS[metric].in_percent
         scale, digits = (100, 2) if in_percent else (1, 3)
         mean, spread = scale * self.mean(method, metric), scale * self.std(method, metric)
