@@ -127,7 +127,6 @@ class TestBootstrap:
         never = metrics.bootstrap("error_auroc", [True] * 3, [0.5, 0.6, 0.7], n_resamples=5)
         assert np.isnan([never.value, never.low, never.high]).all()
 
-
     def test_intervals_stay_within_what_is_possible(self):
         right = metrics.bootstrap("accuracy", [True] * 19 + [False], [0.9] * 20)
         assert right.high == 1.0
@@ -330,7 +329,6 @@ class TestSummary:
         assert f"{100 * table['ece'].value:.2f} %" in lines[2]
         assert table._repr_html_().count("<tr>") == 7
         assert json.loads(json.dumps(table.to_dict()))["nll"]["value"] == table["nll"].value
-
 
     def test_infinite_loss(self):
         table = metrics.summary([0, 1] * 5, [[1.0, 0.0]] * 10, intervals=True, n_draws=5, n_resamples=20)

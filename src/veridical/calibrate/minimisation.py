@@ -48,8 +48,8 @@ def minimise(
         Those of SciPy's ``L-BFGS-B``.
     """
     found = scipy.optimize.minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options or None
-    )
+        objective, start, jac=True, method="L-BFGS-B", bounds=list(bounds), options=dict(options) or None
+    )  # type: ignore[call-overload]
     point = np.asarray(found.x, dtype=np.float64)
     lowest, highest = np.asarray(bounds).T
     # How far a unit step downhill leads without leaving the bounds: zero in every direction at the optimum.
