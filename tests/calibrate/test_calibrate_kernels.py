@@ -101,4 +101,26 @@ def test_log_pool(rng):
 
 def test_mixture_step(rng):
     scores, shares = rng.uniform(0.01, 1, (30, 4)), rng.dirichlet(np.ones(4))
-    np.testing.assert_allclose(mixture_step(scores, shares), naive.mixture_gains(scores.tolist(), shares), rtol=1e-12)
+    gains, divisor = mixture_step(scores, np.ones((30, 4)), shares)
+    np.testing.assert_allclose(gains / 30, naive.mixture_gains(scores.tolist(), shares), rtol=1e-12)
+    assert divisor == pytest.approx(30)
+
+
+def test_mixture_step_with_absent_sources(rng):
+    """The gains less the divisor are the derivative of the renormalised log-likelihood."""
+    scores, shares = rng.uniform(0.01, 1, (30, 4)), rng.dirichlet(np.ones(4))
+    present = (rng.random((30, 4)) < 0.6).astype(float)
+    present[:, 2] = 1.0
+
+    def log_likelihood(a):
+        total = 0.0
+        for n in range(30):
+            here = [s for s in range(4) if present[n, s]]
+            total += np.log(sum(a[s] * scores[n, s] for s in here) / sum(a[s] for s in here))
+        return total
+
+    gains, divisor = mixture_step(scores * present, present, shares)
+    for s in range(4):
+        moved = np.eye(4)[s] * 1e-6
+        slope = (log_likelihood(shares + moved) - log_likelihood(shares - moved)) / 2e-6
+        assert gains[s] - divisor == pytest.approx(slope, abs=1e-5)

@@ -7,6 +7,9 @@ from cases import labelled_ensemble
 
 import veridical as vd
 from veridical import metrics
+from veridical.calibrate import linear_scaling, logistic, pooling
+from veridical.calibrate.minimisation import minimise
+from veridical.errors import NotConvergedWarning
 
 
 def with_a_useless_source(rng, n_samples=1500):
@@ -89,3 +92,88 @@ def test_a_pool_is_its_own_combination(method, rng):
         method(combine="mean").fit(probs, labels)
     with pytest.raises(vd.errors.ShapeError, match="fitted for 5 sources"):
         method().fit(probs, labels).predict(probs[:3])
+
+
+def with_an_absent_source(rng, n_samples=4000, absent=0.7):
+    """A poor source and a good one that is often absent, (probs, labels)."""
+    labels = rng.integers(0, 4, n_samples)
+    right = np.eye(4)[labels]
+    good = 0.9 * right + 0.1 * rng.dirichlet(np.ones(4), n_samples)
+    poor = 0.15 * right + 0.85 * rng.dirichlet(np.ones(4), n_samples)
+    good[rng.random(n_samples) < absent] = np.nan
+    return np.stack([good, poor]), labels
+
+
+def test_linear_pool_keeps_a_good_source_that_is_sometimes_absent(rng):
+    probs, labels = with_an_absent_source(rng)
+    complete = ~np.isnan(probs[0, :, 0])
+    everyone = vd.LinearPool(missing="skip").fit(probs, labels).pooling_.weights
+    # Where only one source is there, its share is one whatever it was: only complete rows inform the shares.
+    informed = vd.LinearPool().fit(probs[:, complete], labels[complete]).pooling_.weights
+    assert everyone[0] > 0.99
+    np.testing.assert_allclose(everyone, informed, atol=1e-2)
+
+
+def test_linear_pool_with_absent_sources_is_the_maximum_likelihood(rng):
+    probs, labels = with_a_useless_source(rng)
+    for s in range(3):
+        probs[s, (np.arange(len(labels)) % 5 == s) & (rng.random(len(labels)) < 0.8)] = np.nan
+    weights = vd.LinearPool(missing="skip").fit(probs, labels).pooling_.weights
+    scores = probs[:, np.arange(len(labels)), labels]
+    present = ~np.isnan(scores)
+
+    def loss(free):
+        a = np.exp(free) / np.exp(free).sum()
+        return -np.log((a @ np.nan_to_num(scores)) / (a @ present)).sum() - np.log(a).sum() / 3
+
+    best = scipy.optimize.minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
+    np.testing.assert_allclose(weights, np.exp(best) / np.exp(best).sum(), atol=1e-3)
+
+
+def test_log_pool_predicts_by_the_rule_it_was_fitted_with(rng):
+    probs, labels = with_an_absent_source(rng)
+    train, test = slice(0, 2000), slice(2000, None)
+    pool = vd.LogPool(missing="skip").fit(probs[:, train], labels[train])
+    alone = np.isnan(probs[0, test, 0])
+    pooled = pool.predict_proba(probs[:, test])[alone]
+    scores = pool.pooling_.weights[1] * np.log(np.maximum(probs[1, test][alone], pool.pooling_.floor))
+    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(pooled, expected, atol=1e-12)
+    loss = metrics.nll(labels[test][alone], pooled)
+    assert loss < metrics.nll(labels[test][alone], probs[1, test][alone])
+    # Scaled up to the sum of both exponents, the poor source would be believed far too much.
+    sharp = scores * pool.pooling_.weights.sum() / pool.pooling_.weights[1]
+    rescaled = np.exp(sharp) / np.exp(sharp).sum(axis=1, keepdims=True)
+    assert loss < metrics.nll(labels[test][alone], rescaled) - 0.1
+
+
+def test_a_pool_that_runs_out_of_steps_says_so(rng, monkeypatch):
+    probs, labels = with_a_useless_source(rng)
+    monkeypatch.setattr(pooling, "_EM_STEPS", 3)
+    with pytest.warns(NotConvergedWarning, match="the linear pool was not at its optimum after 3 steps"):
+        vd.LinearPool().fit(probs, labels)
+
+
+def test_other_fits_that_run_out_of_steps_say_so(rng, monkeypatch):
+    probs, labels = with_a_useless_source(rng)
+    monkeypatch.setattr(linear_scaling, "_MOST_ITERATIONS", 1)
+    with pytest.warns(NotConvergedWarning, match="vector scaling"):
+        vd.VectorScaling().fit(probs, labels)
+    monkeypatch.setattr(logistic, "_MOST_STEPS", 1)
+    with pytest.warns(NotConvergedWarning, match="a logistic curve"):
+        vd.Platt().fit(probs, labels)
+
+
+def test_minimise_warns_only_away_from_the_optimum():
+    def bowl(x):
+        return float(x @ x), 2 * x
+
+    value, point = minimise(bowl, np.ones(2), [(0.5, 3.0), (-1.0, 1.0)], "a bowl")  # at a bound, and converged
+    np.testing.assert_allclose(point, [0.5, 0.0], atol=1e-6)
+    assert value == pytest.approx(0.25)
+
+    def wrong_gradient(x):
+        return float(x @ x), -2 * x
+
+    with pytest.warns(NotConvergedWarning, match="a trap was not at its optimum"):
+        minimise(wrong_gradient, np.ones(2), [(-9.0, 9.0)] * 2, "a trap")

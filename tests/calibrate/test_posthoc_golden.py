@@ -99,3 +99,18 @@ def test_spline_before_clipping(halves):
     gaps = np.bincount(bins, (raw - correct)[inside], 15)
     assert np.abs(gaps).sum() / len(raw) == pytest.approx(golden["ece_width15"], abs=METRIC_TOLERANCE)
     np.testing.assert_allclose(calibrator.predict_confidence(odd), np.clip(raw, 0, 1), atol=1e-12)
+
+
+def test_scores_beyond_the_calibration_range_go_to_the_end_bins():
+    rng = np.random.default_rng(0)
+    top = np.concatenate((rng.uniform(0.5, 0.9, 1000), np.full(200, 0.95)))
+    probs, labels = np.column_stack((top, 1 - top)), (rng.random(1200) > top).astype(int)
+    new = np.array([0.94, 0.95, 0.97, 1.0])
+    rows = np.column_stack((new, 1 - new))
+    histogram = vd.HistogramBinning().fit(probs, labels)
+    assert histogram.edges_[-1] < 0.9
+    in_last_bin = top > histogram.edges_[-1]
+    np.testing.assert_array_equal(histogram.predict_confidence(rows), np.full(4, (labels[in_last_bin] == 0).mean()))
+    opt = vd.OptHist(start="closed-form").fit(probs, labels)
+    np.testing.assert_allclose(opt.predict_confidence(rows), np.clip(new - opt.psi_[-1], 0, 1))
+    assert opt.psi_[-1] != 0

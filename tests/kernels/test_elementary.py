@@ -23,7 +23,7 @@ def test_log(rng, dtype):
 
 @pytest.mark.parametrize(("dtype", "lowest"), [(np.float32, -87), (np.float64, -708)])
 def test_exp(rng, dtype, lowest):
-    values = np.concatenate([rng.uniform(lowest, 1, SIZE), [0.0, lowest, 1.0]]).astype(dtype)
+    values = np.concatenate([rng.uniform(lowest, -lowest, SIZE), [0.0, lowest, -lowest, 1.0]]).astype(dtype)
     found = values.copy()
     exp_in_place(found)
     exact = np.exp(values.astype(np.longdouble))
@@ -32,6 +32,6 @@ def test_exp(rng, dtype, lowest):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_exp_at_the_ends(dtype):
-    values = np.array([-np.inf, -1e4, np.nan, 0.0], dtype=dtype)
+    values = np.array([-np.inf, -1e4, np.nan, 0.0, 1e3, 1e30, np.inf], dtype=dtype)
     exp_in_place(values)
-    np.testing.assert_array_equal(values, np.array([0, 0, np.nan, 1], dtype=dtype))
+    np.testing.assert_array_equal(values, np.array([0, 0, np.nan, 1, np.inf, np.inf, np.inf], dtype=dtype))

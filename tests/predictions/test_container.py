@@ -74,7 +74,10 @@ def test_split_too_small(rng):
         ([0, 1], "2 labels for 3 samples"),
         ([0, 1, 2], "label of sample 2 is 2; with 2 classes labels go from 0 to 1"),
         ([0, -1, 1], "label of sample 1 is -1"),
-        ([0.5, 0, 1], "dtype float64"),
+        ([0.5, 0, 1], "label of sample 0 is 0.5 .*dtype float64"),
+        ([0, np.nan, 1], "label of sample 1 is nan"),
+        ([0, 1e300, 1], "label of sample 1 is 1e"),
+        ([0, [1, 2], 1], "one integer per sample"),
         ([[0], [1], [0]], "shape"),
         (["a", "b", "a"], "dtype <U1"),
         ([True, False, True], "dtype bool"),
@@ -94,3 +97,46 @@ def test_bad_names():
         vd.Predictions(np.full((2, 3, 2), 0.5), source_names=["only"])
     with pytest.raises(errors.ParameterError, match="class names are one string"):
         vd.Predictions(np.full((2, 3, 2), 0.5), class_names="ab")
+
+
+def test_labels_are_a_copy():
+    labels = np.array([0, 1])
+    predictions = vd.Predictions(np.full((1, 2, 2), 0.5), labels)
+    labels[0] = 99
+    assert predictions.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"samples": [99]}, "samples .*99"),
+        ({"sources": [9]}, "sources .*9"),
+        ({"samples": [True, False]}, "samples"),
+        ({"sources": []}, "no sources"),
+        ({"sources": "a"}, None),
+        ({"samples": 3}, None),
+    ],
+)
+def test_select_at_the_edges(predictions, options, message):
+    if message is None:
+        part = predictions.select(**options)
+        assert 1 in (part.n_sources, part.n_samples)
+    else:
+        with pytest.raises(errors.ParameterError, match=message):
+            predictions.select(**options)
+
+
+@pytest.mark.parametrize("options", [{"random_state": "x"}, {"random_state": -1}, {"size": "x"}, {"size": 0}])
+def test_split_with_bad_options(predictions, options):
+    with pytest.raises(errors.ParameterError):
+        predictions.split(**options)
+
+
+def test_names_must_differ():
+    with pytest.raises(errors.ParameterError, match="two sources are called 'a'"):
+        vd.Predictions(np.full((2, 3, 2), 0.5), source_names=["a", "a"])
+
+
+def test_masked_arrays_are_refused():
+    with pytest.raises(errors.DtypeError, match="masked"):
+        vd.Predictions(np.ma.masked_greater(np.full((2, 3, 2), 0.5), 0.4))

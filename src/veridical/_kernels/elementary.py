@@ -96,17 +96,21 @@ def log_into(values, out):
 
 @kernel
 def exp_in_place(values):
-    """``values[i] = exp values[i]`` for values of at most a few units above 0.
+    """``values[i] = exp values[i]``.
 
-    What would be no normal number any more is 0, and NaN stays NaN.
+    What would be no normal number any more is 0, what would overflow is infinite, and NaN stays NaN.
     """
     if values.itemsize == 4:
         for i in range(values.shape[0]):
             x = values[i]
             bounded = np.float32(-87) if x < np.float32(-87) else x
-            values[i] = np.float32(0) if x < np.float32(-87) else _exp32(bounded)
+            bounded = np.float32(88) if bounded > np.float32(88) else bounded
+            result = np.float32(0) if x < np.float32(-87) else _exp32(bounded)
+            values[i] = np.float32(np.inf) if x > np.float32(88) else result
     else:
         for i in range(values.shape[0]):
             x = values[i]
             bounded = -708.0 if x < -708.0 else x
-            values[i] = 0.0 if x < -708.0 else _exp64(bounded)
+            bounded = 709.0 if bounded > 709.0 else bounded
+            result = 0.0 if x < -708.0 else _exp64(bounded)
+            values[i] = np.inf if x > 709.0 else result

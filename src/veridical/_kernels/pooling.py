@@ -58,14 +58,22 @@ def log_pool_loss(logs, shares, labels, gradient):
 
 
 @kernel
-def mixture_step(scores, shares):
-    """``mean_n scores[n, s] / (sum_t shares[t] scores[n, t])`` for each s."""
+def mixture_step(scores, present, shares):
+    """What each share is multiplied by in a step of expectation-maximisation, and the common divisor.
+
+    With A_n = sum_t present[n, t] shares[t] and m_n = sum_t shares[t] scores[n, t], where absent sources score 0,
+    ``gains[s] = sum_n (scores[n, s] / m_n if present else 1 / A_n)`` and the divisor is ``sum_n 1 / A_n``.
+    """
     gains = np.zeros(scores.shape[1])
+    divisor = 0.0
     for n in range(scores.shape[0]):
-        row = scores[n]
+        row, here = scores[n], present[n]
         mixture = 0.0
+        heard = 0.0
         for s in range(row.shape[0]):
             mixture += shares[s] * row[s]
+            heard += shares[s] * here[s]
+        divisor += 1.0 / heard
         for s in range(row.shape[0]):
-            gains[s] += row[s] / mixture
-    return gains / scores.shape[0]
+            gains[s] += row[s] / mixture + (1.0 - here[s]) / heard
+    return gains, divisor

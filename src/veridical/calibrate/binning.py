@@ -12,9 +12,11 @@ from veridical.predictions.validation import Kind, check_integer
 
 
 def inner_edges(scores: Floats, n_bins: int) -> Floats:
-    """Edges between bins of equal mass, strictly rising: scores that tie share a bin."""
+    """Edges between bins of equal mass, strictly rising: scores that tie share a bin, and no bin is empty."""
     edges: Floats = np.unique(bin_edges(scores, n_bins)[1:-1])
-    return edges
+    # An edge at the highest score would have nothing above it, and higher scores would be taken to an empty bin.
+    kept: Floats = edges[edges < scores.max()]
+    return kept
 
 
 def bins_of(scores: Floats, edges: Floats) -> npt.NDArray[np.int64]:
@@ -83,8 +85,7 @@ class HistogramBinning(Calibrator):
         counts = np.bincount(bins, minlength=len(edges) + 1)
         hits = np.bincount(bins, weights=correct, minlength=len(edges) + 1)
         self.edges_ = edges
-        # The edge at the highest score leaves the bin above it empty: nothing was seen there, nothing is changed.
-        self.accuracy_ = np.where(counts > 0, hits / np.maximum(counts, 1), correct.mean())
+        self.accuracy_ = hits / counts
 
     def _confidence(self, pooled: Pooled) -> Floats:
         return self.accuracy_[bins_of(pooled.score, self.edges_)]

@@ -6,16 +6,18 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-import scipy.optimize
 from threadpoolctl import threadpool_limits
 
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
+from veridical.calibrate.minimisation import minimise
 from veridical.calibrate.pooling import Floats, Labels, Pooled, row_blocks
 from veridical.calibrate.temperature import log_probabilities
 from veridical.predictions.validation import Array, Kind, check_real
 
 _MOST_ITERATIONS = 500
+#: Bounds of factors and of offsets.
+_MOST_FACTOR, _MOST_OFFSET = 50.0, 100.0
 
 
 def centred_logs(probs: Array, n_threads: int | None = None) -> Floats:
@@ -111,7 +113,9 @@ class VectorScaling(Calibrator):
             by_offset = residuals.sum(axis=0) + penalty * offsets
             return loss / n_samples, np.concatenate((by_factor, by_offset)) / n_samples
 
-        found = _minimise(objective, np.concatenate((np.ones(n_classes), np.zeros(n_classes))), n_classes)
+        found = _minimise(
+            objective, np.concatenate((np.ones(n_classes), np.zeros(n_classes))), n_classes, "vector scaling"
+        )
         self.factors_, self.offsets_ = found[:n_classes], found[n_classes:]
 
     def _distribution(self, pooled: Pooled) -> Array:
@@ -124,18 +128,10 @@ class VectorScaling(Calibrator):
             raise ValueError(f"{self.factors_.shape} factors and {self.offsets_.shape} offsets")
 
 
-def _minimise(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, n_factors: int) -> Floats:
-    """L-BFGS within bounds that only data without any error reach."""
-    bounds = [(-50.0, 50.0)] * n_factors + [(-100.0, 100.0)] * (len(start) - n_factors)
-    found = scipy.optimize.minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": _MOST_ITERATIONS, "ftol": 1e-8},
-    )
-    return np.asarray(found.x, dtype=np.float64)
+def _minimise(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, n_factors: int, what: str) -> Floats:
+    """The minimum within bounds that only data without any error reach."""
+    bounds = [(-_MOST_FACTOR, _MOST_FACTOR)] * n_factors + [(-_MOST_OFFSET, _MOST_OFFSET)] * (len(start) - n_factors)
+    return minimise(objective, start, bounds, what, maxiter=_MOST_ITERATIONS, ftol=1e-8)[1]
 
 
 class MatrixScaling(VectorScaling):
@@ -222,7 +218,7 @@ class MatrixScaling(VectorScaling):
 
         start = np.concatenate((np.diag(self.factors_).ravel(), self.offsets_))
         with threadpool_limits(1, "blas"):
-            found = _minimise(objective, start, n_classes**2)
+            found = _minimise(objective, start, n_classes**2, "matrix scaling")
         self.matrix_ = found[: n_classes**2].reshape(n_classes, n_classes).copy()
         self.factors_, self.offsets_ = self.matrix_[diagonal, diagonal].copy(), found[n_classes**2 :]
         self.matrix_[diagonal, diagonal] = 0.0

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from veridical.calibrate.base import Calibrator
+from veridical.calibrate.minimisation import warn_not_converged
 from veridical.calibrate.pooling import Floats, Labels, Pooled
 
 #: Scores closer to 0 or 1 than this have the logit of this.
@@ -56,8 +57,10 @@ def fit_logistic(features: Floats, targets: Floats, penalty: float, counts: Floa
             step /= 2
         coefficients = coefficients - step
         current = loss(coefficients)
-        if np.abs(step).max() <= _SMALL_STEP:
+        if np.abs(step).max() <= _SMALL_STEP * max(1.0, np.abs(coefficients).max()):
             break
+    else:
+        warn_not_converged("a logistic curve", _MOST_STEPS)
     return coefficients
 
 

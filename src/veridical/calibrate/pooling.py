@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
 
 from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_step
 from veridical._parallel import run_blocks
+from veridical.calibrate.minimisation import minimise, warn_not_converged
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 from veridical.truth import Truth, discover
@@ -155,35 +155,29 @@ def probabilities(predictions: Predictions, part: slice) -> Floats:
 
 
 def log_pool(block: Floats, weights: Floats | None = None, floor: float | None = None) -> Floats:
-    """softmax(sum_s a_s ln max(p_s, floor)) of probabilities (S, n, L); equal weights 1/S by default.
+    """softmax(sum_s a_s ln max(p_s, floor)) of probabilities (S, n, L), over the sources that are present.
 
-    Where a source is absent for a sample, the others' weights are scaled up to the same sum.
+    Without weights, the geometric mean of those present.  Fitted weights stay as they are where a source is absent:
+    what it would have added is left out, in the fit as here.
     """
-    n_sources = len(block)
     floor = FLOORS[1] if floor is None else floor
-    weights = np.full(n_sources, 1 / n_sources) if weights is None else weights
+    present = ~np.isnan(block[:, :, 0])
+    shares: Floats = present / present.sum(axis=0) if weights is None else weights[:, None] * present
     pooled = np.empty(block.shape[1:])
-    log_pool_rows(_floored_logs(block, floor), _shares(block, weights), pooled)
+    log_pool_rows(_floored_logs(block, floor), shares, pooled)
     return pooled
 
 
 def _linear_mixture(block: Floats, weights: Floats | None) -> Floats:
+    """sum_s a_s p_s with the shares of the present sources scaled to sum one."""
     assert weights is not None
-    mixture: Floats = np.einsum("sn,snl->nl", _shares(block, weights), np.nan_to_num(block))
-    return mixture
-
-
-def _shares(block: Floats, weights: Floats) -> Floats:
-    """(S, n) weights per sample: absent sources get 0, and the present ones take over their part."""
     present = ~np.isnan(block[:, :, 0])
-    shares: Floats = np.where(present, weights[:, None], 0.0)
-    if not present.all():
-        sums = shares.sum(axis=0)
-        n_present = present.sum(axis=0)
-        shares = np.where(
-            np.abs(sums) > 1e-12, shares * (weights.sum() / np.where(sums == 0, 1.0, sums)), present / n_present
-        )
-    return shares
+    shares = weights[:, None] * present
+    sums = shares.sum(axis=0)
+    # Sources with a share of zero are heard, equally, where nobody else is there.
+    shares = np.where(sums > 0, shares / np.where(sums > 0, sums, 1.0), present / present.sum(axis=0))
+    mixture: Floats = np.einsum("sn,snl->nl", shares, np.nan_to_num(block))
+    return mixture
 
 
 def _floored_logs(block: Floats, floor: float) -> Floats:
@@ -207,10 +201,16 @@ def _discover(predictions: Predictions, options: Options, **how: Any) -> Truth:
 
 
 def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
-    """Shares a_s on the simplex that maximise sum_n ln sum_s a_s p_s[y_n], with one pseudo-count spread equally.
+    r"""Shares a on the simplex that maximise the likelihood of the labels, with one pseudo-count spread equally.
 
-    The problem is concave.  Expectation-maximisation multiplies each share by its derivative over N + 1; by
-    concavity the largest of these factors, less one, bounds how much a sample can still gain, which is when to stop.
+    .. math:: \sum_n \ln \frac{\sum_{s \in P_n} a_s p_s[y_n]}{\sum_{s \in P_n} a_s} + \frac1S \sum_s \ln a_s
+
+    with P_n the sources that are present: as in a prediction, an absent source's share goes to the others.
+    Expectation-maximisation takes a sample as the first draw from a that hits a present source, so that draws
+    of absent ones before it count too; each share is multiplied by (its derivative + c) / c, c being the expected
+    number of draws plus the pseudo-count.  It stops where no factor is above one by more than a small gap.
+    Where no source is ever absent, c = N + 1 and the problem is concave, so that c times the gap bounds what the
+    sum above can still gain.
     """
     n_sources = predictions.n_sources
     scores = np.concatenate(
@@ -220,13 +220,17 @@ def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
         ],
         axis=1,
     )
-    scores = np.ascontiguousarray(np.maximum(np.nan_to_num(scores), 1e-12).T)
+    present = np.ascontiguousarray(~np.isnan(scores).T, dtype=np.float64)
+    scores = np.ascontiguousarray(np.maximum(np.nan_to_num(scores), 1e-12).T) * present
     shares: Floats = np.full(n_sources, 1 / n_sources)
     for _ in range(_EM_STEPS):
-        factors = (mixture_step(scores, shares) * len(labels) + 1 / (n_sources * shares)) / (len(labels) + 1)
+        gains, divisor = mixture_step(scores, present, shares)
+        factors = (gains + 1 / (n_sources * shares)) / (divisor + 1)
         shares = shares * factors
         if factors.max() - 1 < _EM_GAP:
             break
+    else:
+        warn_not_converged("the linear pool", _EM_STEPS)
     shares /= shares.sum()
     return shares
 
@@ -260,7 +264,7 @@ def _fit_exponents(
     def objective(weights: Floats) -> tuple[float, Floats]:
         def work(b: int) -> tuple[float, Floats]:
             gradient = np.zeros(n_sources)
-            # An absent source adds nothing here; at prediction the others take over its weight.
+            # An absent source adds nothing, here as in a prediction.
             loss = log_pool_loss(logs[b], weights[:, None] * present[:, blocks[b]], labels[blocks[b]], gradient)
             return float(loss), gradient
 
@@ -273,5 +277,4 @@ def _fit_exponents(
     first = np.full(n_sources, 1 / n_sources) if start is None else start
     # A pool of sources that are all right at every sample would grow for ever.
     bounds = [(-20.0, 20.0)] * n_sources
-    found = scipy.optimize.minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds)
-    return float(found.fun), np.asarray(found.x, dtype=np.float64)
+    return minimise(objective, first, bounds, "the log pool")

@@ -84,6 +84,10 @@ def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def as_numbers(values: Any, what: str) -> Array:
     """``values`` as an array of real numbers, without a copy where it is one already."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise DtypeError(
+            f"{what} is a masked array, whose mask would be lost; fill it, with NaN where a source is absent."
+        )
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -110,12 +114,21 @@ def check_scores(values: Any, what: str, n_dims: int, axes: str) -> Array:
 
 def check_labels(labels: Any, n_samples: int, n_classes: int) -> npt.NDArray[np.int64]:
     """Integer labels in 0..n_classes-1, one per sample."""
-    array = np.asarray(labels)
+    try:
+        array = np.array(labels)  # a copy: what was checked here does not change behind our back
+    except ValueError as error:
+        raise LabelError(f"labels cannot be made into one array ({error}); give one integer per sample.") from None
     if array.ndim != 1:
         raise LabelError(f"labels have shape {array.shape}; give one integer per sample, shape ({n_samples},).")
     if array.shape[0] != n_samples:
         raise LabelError(f"there are {array.shape[0]} labels for {n_samples} samples; give one label per sample.")
-    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.floor(array)):
+    if array.dtype.kind == "f":
+        odd = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53)))
+        if odd.size:
+            raise LabelError(
+                f"the label of sample {odd[0]} is {array[odd[0]]} (dtype {array.dtype}); give integers from 0 to "
+                f"{n_classes - 1}."
+            )
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise LabelError(f"labels have dtype {array.dtype}; give integers from 0 to {n_classes - 1}.")
@@ -138,10 +151,15 @@ def check_names(names: Sequence[str] | None, expected: int, what: str) -> tuple[
     result = tuple(str(name) for name in names)
     if len(result) != expected:
         raise ShapeError(f"there are {len(result)} {what} names for {expected} {what}s; give one name each.")
+    if len(set(result)) < expected:
+        twice = next(name for name in result if result.count(name) > 1)
+        raise ParameterError(
+            f"two {what}{'es' if what == 'class' else 's'} are called {twice!r}; give each its own name."
+        )
     return result
 
 
-def reject_row(row: Array, kind: Kind, where: str) -> NoReturn:
+def reject_row(row: Array, kind: Kind, where: str, tolerance: float | None = None) -> NoReturn:
     """Say what is wrong with a row of scores that is no distribution; ``where`` names the row, as in "sample 7"."""
     values = np.asarray(row, dtype=np.float64)
     noun = {"probs": "probability", "logits": "logit", "log_probs": "log-probability"}[kind]
@@ -154,8 +172,9 @@ def reject_row(row: Array, kind: Kind, where: str) -> NoReturn:
     if kind == "probs" and (values < 0).any():
         l = int(np.flatnonzero(values < 0)[0])
         raise NegativeProbabilityError(f"{where}: the probability of class {l} is {values[l]:g}; {_hint(values)}.")
-    total = float(values.sum() if kind == "probs" else np.exp(values).sum())
-    tolerance = tolerance_of(np.asarray(row).dtype)
+    with np.errstate(over="ignore"):
+        total = float(values.sum() if kind == "probs" else np.exp(values).sum())
+    tolerance = tolerance_of(np.asarray(row).dtype) if tolerance is None else tolerance
     of_what = "the probabilities" if kind == "probs" else "the exponentials of the log-probabilities"
     advice = _hint(values) if kind == "probs" else 'if these are unnormalised scores, say kind="logits"'
     raise NotNormalisedError(

@@ -1,0 +1,60 @@
+"""Minimising a smooth loss within bounds, and saying so where a fit ran out of steps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import scipy.optimize
+
+from veridical.errors import NotConvergedWarning
+
+Floats = npt.NDArray[np.float64]
+
+#: A line search may fail for want of digits; where the loss still falls by more than this, it failed too early.
+_STEEP = 1e-4
+
+
+def warn_not_converged(what: str, n_steps: int) -> None:
+    """Say that ``what`` was still moving after as many steps as it may take."""
+    warnings.warn(
+        f"the fit of {what} was not at its optimum after {n_steps} steps; the last values are used (are there enough "
+        "samples, and do the sources differ?).",
+        NotConvergedWarning,
+        stacklevel=2,
+    )
+
+
+def minimise(
+    objective: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    bounds: list[tuple[float, float]],
+    what: str,
+    **options: float,
+) -> tuple[float, Floats]:
+    """The lowest value and where it is, by L-BFGS within bounds.
+
+    Parameters
+    ----------
+    objective : callable
+        Point -> (loss, gradient), in units of one sample's loss.
+    start : (K,) array
+    bounds : K pairs
+    what : str
+        What is fitted, for the warning where the optimum was not reached.
+    options
+        Those of SciPy's ``L-BFGS-B``.
+    """
+    found = scipy.optimize.minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=list(bounds), options=dict(options) or None
+    )  # type: ignore[call-overload]
+    point = np.asarray(found.x, dtype=np.float64)
+    lowest, highest = np.asarray(bounds).T
+    # How far a unit step downhill leads without leaving the bounds: zero in every direction at the optimum.
+    downhill = np.clip(point - found.jac, lowest, highest) - point
+    ran_out = found.status == 1
+    if ran_out or (not found.success and np.abs(downhill).max() > _STEEP):
+        warn_not_converged(what, int(found.nit))
+    return float(found.fun), point
