@@ -110,3 +110,48 @@ def test_folds_are_decided_by_random_state(rng):
     ]
     assert tables[0] == tables[1]
     assert tables[0] != tables[2]
+
+
+def test_candidates_by_their_short_names(rng):
+    probs, labels = labelled_ensemble(rng, n_samples=100)
+    chosen = vd.Auto(candidates=["TS", "ptde", ("DE", "opt")], random_state=0).fit(probs, labels)
+    assert {(row["combine"], row["method"]) for row in chosen.table_} == {
+        ("mean", name) for name in ("identity", "temperature", "ptde-kde", "opt-kde")
+    }
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [
+        ([("a", "b", "c")], r"candidate \('a', 'b', 'c'\) is neither a method's name nor a \(combine, method\) pair"),
+        ([7], "candidate 7 is neither"),
+        ([("mean", 7)], "is neither"),
+        ("temperature", "candidates is 'temperature'; give a list"),
+        (7, "candidates is 7; give a list"),
+        ([(None, "temperature")], "is neither"),
+    ],
+)
+def test_unclear_candidates(rng, candidates, message):
+    probs, labels = labelled_ensemble(rng, n_samples=20)
+    with pytest.raises(ParameterError, match=message):
+        vd.Auto(candidates=candidates).fit(probs, labels)
+
+
+def test_says_whether_labels_are_kept(rng):
+    assert vd.Auto.keeps_labels is False
+    assert vd.Auto().keeps_labels is True
+    assert vd.Auto(keep_labels=False).keeps_labels is False
+    probs, labels = labelled_ensemble(rng, n_samples=200)
+    assert vd.Auto(candidates=["temperature"], random_state=0).fit(probs, labels).keeps_mean_labels is True
+    # Free to change labels, and with nothing chosen that does.
+    free = vd.Auto(candidates=["temperature"], keep_labels=False, random_state=0).fit(probs, labels)
+    assert free.keeps_labels is True
+    # Two sources that know, and one that is sure of nonsense: only a pool is any good.
+    noise = rng.dirichlet(np.full(4, 0.05), 200)
+    noise = (noise + 1e-6) / (noise + 1e-6).sum(axis=1, keepdims=True)
+    mixed = np.concatenate([probs[:2], noise[None], noise[None]])
+    pool = vd.Auto(objective="distribution", candidates=["log-pool"], keep_labels=False, random_state=0).fit(
+        mixed, labels
+    )
+    assert pool.best_.name == "log-pool"
+    assert pool.keeps_labels is False

@@ -7,7 +7,7 @@ from conftest import examples
 from hypothesis import given, settings
 
 import veridical as vd
-from veridical.errors import ShapeError
+from veridical.errors import ParameterError, ShapeError
 
 pytestmark = pytest.mark.filterwarnings("ignore::veridical.errors.NotConvergedWarning")
 
@@ -155,3 +155,20 @@ def test_described(name):
     assert isinstance(method.keeps_labels, bool)
     assert getattr(vd, method.__name__) is method
     assert "Examples" in method.__doc__
+
+
+@pytest.mark.parametrize("combine", ["mean", "tde", "atde", "linear-pool", "log-pool"])
+def test_says_whether_the_mean_label_is_kept(combine):
+    assert vd.Temperature(combine=combine).keeps_mean_labels == (combine in ("mean", "atde"))
+    assert not vd.VectorScaling(combine=combine).keeps_mean_labels
+    assert vd.Temperature(combine=combine).keeps_labels  # those of the combined vector
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("parameter", "value"), [("kind", "zzz"), ("sources_axis", 9), ("missing", "maybe"), ("n_threads", -5)]
+)
+def test_shared_parameters_are_checked(name, parameter, value, rng):
+    probs, labels = labelled_ensemble(rng, n_samples=20)
+    with pytest.raises(ParameterError, match=parameter):
+        make(name, **{parameter: value}).fit(probs, labels)

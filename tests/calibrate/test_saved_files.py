@@ -1,6 +1,7 @@
 """Saved calibrators: what they hold, and what is refused."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,13 @@ def saved(rng, tmp_path):
     calibrator = vd.PTDE(random_state=0).fit(probs, labels)
     calibrator.save(tmp_path / "cal.json")
     return tmp_path / "cal.json", calibrator, probs
+
+
+def unsealed(path):
+    """The document of a saved calibrator without its checksum, as a determined tamperer would leave it."""
+    document = json.loads(path.read_text())
+    del document["sha256"]
+    return document
 
 
 def test_version_one_keeps_loading(rng):
@@ -74,7 +82,7 @@ def test_large_arrays_lie_beside(saved, rng, tmp_path, monkeypatch):
     path.with_name("cal.json.npz").write_bytes(b"PK no archive")
     with pytest.raises(SavedFileError, match="arrays"):
         vd.load_calibrator(path)
-    document = json.loads(path.read_text())
+    document = unsealed(path)
     for name in ("../cal.json.npz", "/etc/passwd", 7):
         document["arrays"] = name
         path.write_text(json.dumps(document))
@@ -95,25 +103,45 @@ TAMPERINGS = {
     "no calibrator": lambda d: d.update(format="something else"),
     "schema version 99": lambda d: d.update(schema=99),
     "schema version \\[1\\]": lambda d: d.update(schema=[1]),
+    "schema version True": lambda d: d.update(schema=True),
+    "unknown entries: \\['more'\\]": lambda d: d.update(more=1),
+    "unknown entries: \\['veridical'\\]": lambda d: d.pop("veridical"),
+    "written by version 7": lambda d: d.update(veridical=7),
     "no method is called": lambda d: d.update(method="os.system"),
     "no parameter 'evil'": lambda d: d["parameters"].update(evil=1),
+    "needs the parameter 'hv_gain'": lambda d: d["parameters"].pop("hv_gain"),
+    "n_bins is 'x'": lambda d: d["parameters"].update(n_bins="x"),
+    "random_state is 'evil'": lambda d: d["parameters"].update(random_state="evil"),
+    "hv_scale 'bogus' is unknown": lambda d: d["parameters"].update(hv_scale="bogus"),
+    "hv_gain is None": lambda d: d["parameters"].update(hv_gain=None),
+    "kind 'zzz' is unknown": lambda d: d["parameters"].update(kind="zzz"),
+    "missing 'maybe' is unknown": lambda d: d["parameters"].update(missing="maybe"),
+    "n_threads is -5": lambda d: d["parameters"].update(n_threads=-5),
+    "sources_axis is 9": lambda d: d["parameters"].update(sources_axis=9),
+    "sources_axis is True": lambda d: d["parameters"].update(sources_axis=True),
     "no number of sources": lambda d: d.update(n_sources=-1),
     "sources or classes": lambda d: d.update(n_classes=True),
     "combined by": lambda d: d["pooling"].update(name="exec"),
+    "described by \\['extra', 'floor'": lambda d: d["pooling"].update(extra=1),
     "with weights": lambda d: d["pooling"].update(weights={"shape": [1], "values": [1.0]}),
     "is made of": lambda d: d["state"].pop("psi_"),
-    "finite": lambda d: d["state"].update(hv_unit_=None),
+    "hv_unit_ is None": lambda d: d["state"].update(hv_unit_=None),
     "do not belong": lambda d: d["state"]["psi_"].update(shape=[1], values=[0.0]),
-    "reshape": lambda d: d["state"]["psi_"].update(shape=[3]),
-    "could not convert": lambda d: d["state"]["psi_"].update(values=["a"] * 15),
-    "scaled by": lambda d: d["state"].update(hv_gain_=-1.0),
+    "where \\(3,\\) was promised": lambda d: d["state"]["psi_"].update(shape=[3]),
+    "other than numbers": lambda d: d["state"]["psi_"].update(values=["1.0"] * 15),
+    "psi_ is not made of finite numbers from -1 to 1": lambda d: d["state"]["psi_"]["values"].__setitem__(0, 1e300),
+    "edges_ is not made of finite numbers from 0 to 1": lambda d: d["state"]["edges_"]["values"].__setitem__(-1, 50.0),
+    "edges_ does not rise": lambda d: d["state"]["edges_"]["values"].reverse(),
+    "hv_gain_ is -1.0": lambda d: d["state"].update(hv_gain_=-1.0),
+    "hv_unit_ is array": lambda d: d["state"].update(hv_unit_={"shape": [1], "values": [0.5]}),
+    "does not say in which": lambda d: d["state"].update(psi_={"shape": [15], "npz": "a0"}),
 }
 
 
 @pytest.mark.parametrize("message", TAMPERINGS)
 def test_tampered_files(saved, message):
     path = saved[0]
-    document = json.loads(path.read_text())
+    document = unsealed(path)
     TAMPERINGS[message](document)
     path.write_text(json.dumps(document))
     with pytest.raises(SavedFileError, match=message):
@@ -170,3 +198,98 @@ def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
         calibrator.save(path)
     assert path.read_bytes() == before
     assert [child.name for child in path.parent.iterdir()] == ["cal.json"]
+
+
+def test_a_changed_value_contradicts_the_checksum(saved):
+    path = saved[0]
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document))  # another layout is the same document
+    vd.load_calibrator(path)
+    document["state"]["psi_"]["values"][0] += 0.01  # a value that nothing else could tell from a fitted one
+    path.write_text(json.dumps(document))
+    with pytest.raises(SavedFileError, match="checksum is wrong"):
+        vd.load_calibrator(path)
+
+
+def test_a_small_calibrator_leaves_no_arrays_of_a_large_one(saved, monkeypatch):
+    path, calibrator, probs = saved
+    monkeypatch.setattr(saving, "LARGE", 10)
+    calibrator.save(path)
+    assert path.with_name("cal.json.npz").exists()
+    monkeypatch.setattr(saving, "LARGE", 100_000)
+    calibrator.save(path)
+    assert [child.name for child in path.parent.iterdir()] == ["cal.json"]
+    assert vd.load_calibrator(path).predict(probs).shape == (300,)
+
+
+def npy_image(shape, content):
+    """A .npy file whose header claims ``shape``."""
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + content
+
+
+@pytest.mark.parametrize("damage", ["claims more", "deflated junk", "unknown packing", "another array", "flipped bit"])
+def test_damaged_arrays(saved, monkeypatch, damage):
+    path, calibrator, _ = saved
+    monkeypatch.setattr(saving, "LARGE", 10)
+    calibrator.save(path)
+    beside = path.with_name("cal.json.npz")
+    document = unsealed(path)
+    if damage == "flipped bit":
+        content = bytearray(beside.read_bytes())
+        content[content.index(calibrator.psi_.tobytes()) + 3] ^= 1
+        beside.write_bytes(content)
+    else:
+        del document["arrays_sha256"]
+        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as archive:
+            shape = (10**13,) if damage == "claims more" else (14,)
+            archive.writestr("a0.npy", npy_image(shape, np.linspace(0, 1, 14).tobytes()))
+            archive.writestr("a1.npy", npy_image((15,), bytes(120)))
+            if damage == "another array":
+                archive.writestr("a2.npy", npy_image((15,), bytes(120)))
+        content = bytearray(beside.read_bytes())
+        if damage == "deflated junk":
+            content[45:60] = b"\xff" * 15
+        elif damage == "unknown packing":
+            content = content.replace(b"\x08\x00", b"\x63\x00")
+        beside.write_bytes(content)
+    path.write_text(json.dumps(document))
+    with pytest.raises(SavedFileError, match=r"the arrays of .* cannot be read from cal.json.npz"):
+        vd.load_calibrator(path)
+
+
+AUTO_TAMPERINGS = {
+    "schema version 99": lambda d: d["state"]["best_"].update(schema=99),
+    "it is no calibrator": lambda d: d["state"]["best_"].pop("format"),
+    "unknown entries: \\['more'\\]": lambda d: d["state"]["best_"].update(more=1),
+    "does not fit": lambda d: d.update(n_sources=7),
+    "columns": lambda d: d["state"]["table_"][0].pop("score"),
+    "score is 'low'": lambda d: d["state"]["table_"][0].update(score="low"),
+    "not in the table": lambda d: d["state"].update(table_=[]),
+    "candidate 'magic' is unknown": lambda d: d["parameters"].update(candidates=["magic"]),
+    "keep_labels is 'no'": lambda d: d["parameters"].update(keep_labels="no"),
+    "n_folds is 1": lambda d: d["parameters"].update(n_folds=1),
+}
+
+
+@pytest.mark.parametrize("message", AUTO_TAMPERINGS)
+def test_tampered_auto(rng, tmp_path, message):
+    path = tmp_path / "cal.json"
+    probs, labels = labelled_ensemble(rng)
+    vd.Auto(candidates=["platt", ("atde", "spline")], random_state=0).fit(probs, labels).save(path)
+    document = unsealed(path)
+    path.write_text(json.dumps(document))
+    vd.load_calibrator(path)
+    AUTO_TAMPERINGS[message](document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(SavedFileError, match=message):
+        vd.load_calibrator(path)
+
+
+def test_bad_parameters_are_not_saved(saved):
+    path, calibrator, _ = saved
+    before = path.read_bytes()
+    with pytest.raises(ParameterError, match="n_bins is 0"):
+        calibrator.set_params(n_bins=0).save(path)
+    assert path.read_bytes() == before

@@ -127,6 +127,9 @@ def test_bad_input(rng):
         vd.PTDE().fit(absent, labels)
     with pytest.raises(vd.errors.UnknownNameError, match="combine for temperature 'median' is unknown"):
         vd.Temperature(combine="median").fit(probs, labels)
+    for ragged in ([probs[0], probs[1][:100]], [[0.5, 0.5], [1.0]], [[[0.5, 0.5]], [[1.0]]]):
+        with pytest.raises(ShapeError, match=r"all sources must predict the same|rows of equal length"):
+            vd.Temperature().fit(ragged, labels)
     with pytest.raises(vd.errors.ParameterError, match="contradicts"):
         vd.Temperature(kind="logits").fit(vd.Predictions(probs, labels))
 

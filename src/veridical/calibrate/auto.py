@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.calibrate.base import Calibrator, Progress, n_dimensions
-from veridical.calibrate.pooling import Floats, Labels, Pooled, Pooling, fit_pooling
+from veridical.calibrate.pooling import LABEL_KEEPING, Floats, Labels, Pooled, Pooling, fit_pooling
+from veridical.calibrate.state_checks import check_number
 from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
 from veridical.metrics.kde import ece_kde_of
 from veridical.metrics.sample import Sample
@@ -32,12 +33,24 @@ _BEYOND_THE_MEAN = {
     "linear-pool": ("linear-pool", "temperature"),
     "log-pool": ("log-pool", "temperature", "vector", "matrix", "truth-logit"),
 }
-_KEEPING_THE_LABEL = ("mean", "atde")
 #: How much a way of combining adds to a method's complexity.
 _COMBINING = {"mean": 0, "tde": 1, "atde": 1, "linear-pool": 2, "log-pool": 2}
 #: Matrix scaling has L² parameters; beyond this many classes it must be asked for.
 _MOST_CLASSES_FOR_MATRIX = 100
 _LEAST_PROBABILITY = 1e-12
+
+
+_COLUMNS = ("combine", "method", "score", "spread", "behind", "behind_spread", "ece_kde")
+
+
+class _KeepsLabels:
+    """False of the class, which promises nothing; of an instance, what it was told or, once fitted, what it chose."""
+
+    def __get__(self, instance: Auto | None, owner: type[Auto]) -> bool:
+        if instance is None:
+            return False
+        best = getattr(instance, "best_", None)
+        return bool(instance.keep_labels) if best is None else bool(best.keeps_mean_labels)
 
 
 class Auto(Calibrator):
@@ -86,9 +99,9 @@ class Auto(Calibrator):
 
     name = "auto"
     summary = "Chooses by cross-validation among all calibrators."
-    keeps_labels = False
+    keeps_labels = _KeepsLabels()
     complexity = 9
-    combinations = _KEEPING_THE_LABEL
+    combinations = LABEL_KEEPING
     _state = ("best_", "table_")
 
     def __init__(
@@ -117,8 +130,7 @@ class Auto(Calibrator):
 
         Parameters are those of every calibrator's ``fit``; ``progress`` is told of every candidate on every fold.
         """
-        check_choice(self.objective, OBJECTIVES, "objective")
-        check_choice(self.combine, self.combinations, "combine for auto")
+        self.check_parameters()
         predictions = self._predictions(X)
         labels = self._labels(predictions, y)
         if predictions.n_samples == 0:
@@ -160,27 +172,55 @@ class Auto(Calibrator):
             calibrator.set_params(random_state=self.random_state)
         return calibrator
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_choice(self.objective, OBJECTIVES, "objective")
+        if not isinstance(self.keep_labels, (bool, np.bool_)):
+            raise ParameterError(f"keep_labels is {self.keep_labels!r}; say True or False.")
+        check_integer(self.n_folds, "n_folds", 2)
+        check_random_state(self.random_state)
+        if self.candidates is not None:
+            self._asked_for(self.candidates)
+
     def _pairs(self, predictions: Predictions, *, whole: bool) -> list[tuple[str, str]]:
         """What to try: identity first, each pair once."""
         from veridical.calibrate.registry import calibrators
 
-        known = calibrators()
-        asked = self.candidates if self.candidates is not None else self._default_candidates(predictions.n_classes)
-        pairs = [(self.combine, "identity")]
-        for candidate in asked:
-            combine, method = (None, candidate) if isinstance(candidate, str) else candidate
+        if self.candidates is not None:
+            asked = self._asked_for(self.candidates)
+        else:
+            asked = [pair for pair in self._default_candidates(predictions.n_classes) if self._allows(*pair)]
+        possible = [pair for pair in asked if whole or not calibrators()[pair[1]].needs_sources]
+        return list(dict.fromkeys([(self.combine, "identity"), *possible]))
+
+    def _allows(self, combine: str, method: str) -> bool:
+        from veridical.calibrate.registry import calibrators
+
+        return not self.keep_labels or (calibrators()[method].keeps_labels and combine in LABEL_KEEPING)
+
+    def _asked_for(self, candidates: Any) -> list[tuple[str, str]]:
+        """The pairs that ``candidates`` name, each checked."""
+        from veridical.calibrate.registry import calibrators, canonical
+
+        if isinstance(candidates, str) or not isinstance(candidates, Sequence):
+            raise ParameterError(f'candidates is {candidates!r}; give a list, such as ["temperature", "spline"].')
+        known, pairs = calibrators(), []
+        for candidate in candidates:
+            alone = isinstance(candidate, str)
+            pair = (self.combine, candidate) if alone else candidate
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
+                raise ParameterError(
+                    f"candidate {candidate!r} is neither a method's name nor a (combine, method) pair."
+                )
+            combine, method = (canonical(name) for name in pair)
             check_choice(method, [name for name in known if name != self.name], "candidate")
-            if combine is None:
-                possible = known[method].combinations
-                combine = self.combine if self.combine in possible else possible[0]
-            check_choice(combine, known[method].combinations, f"combine for {method}")
-            keeps = known[method].keeps_labels and combine in _KEEPING_THE_LABEL
-            if self.keep_labels and not keeps:
-                if self.candidates is not None:
-                    raise ParameterError(f"{method} on {combine} may change labels; say keep_labels=False to allow it.")
-                continue
-            if (whole or not known[method].needs_sources) and (combine, method) not in pairs:
-                pairs.append((combine, method))
+            possible = known[method].combinations
+            if alone and combine not in possible:
+                combine = possible[0]
+            check_choice(combine, possible, f"combine for {method}")
+            if not self._allows(combine, method):
+                raise ParameterError(f"{method} on {combine} may change labels; say keep_labels=False to allow it.")
+            pairs.append((combine, method))
         return pairs
 
     def _default_candidates(self, n_classes: int) -> list[tuple[str, str]]:
@@ -196,7 +236,7 @@ class Auto(Calibrator):
     ) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
         """Out-of-fold losses, confidences and correctness, each of shape (pairs, N)."""
         n_samples = predictions.n_samples
-        n_folds = min(check_integer(self.n_folds, "n_folds", 2), n_samples)
+        n_folds = min(self.n_folds, n_samples)
         order = check_random_state(self.random_state).permutation(n_samples)
         shape = (len(pairs), n_samples)
         losses, confidence, correct = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
@@ -259,10 +299,21 @@ class Auto(Calibrator):
         return [rows[k] for k in np.argsort(scores, kind="stable")], pairs[chosen]
 
     def _check_state(self) -> None:
-        if not isinstance(self.best_, Calibrator) or self.best_.n_classes_ != self.n_classes_:
+        best = self.best_
+        fits = isinstance(best, Calibrator) and not isinstance(best, Auto)
+        if not fits or (best.n_classes_, best.n_sources_) != (self.n_classes_, self.n_sources_):
             raise ValueError("the chosen calibrator does not fit")
+        if self.keep_labels and not best.keeps_mean_labels:
+            raise ValueError("the chosen calibrator changes labels, which was not allowed")
         if not isinstance(self.table_, list) or not all(isinstance(row, dict) for row in self.table_):
             raise ValueError("the table of scores is no list of rows")
+        for row in self.table_:
+            if set(row) != set(_COLUMNS):
+                raise ValueError(f"a row of the table of scores has the columns {sorted(row)}")
+            for column in _COLUMNS[2:]:
+                check_number(row[column], column)
+        if (best.combine, best.name) not in [(row["combine"], row["method"]) for row in self.table_]:
+            raise ValueError("the chosen calibrator is not in the table of scores")
 
 
 def _outcome(calibrator: Calibrator, pooled: Pooled, labels: Labels) -> tuple[Array, Floats, npt.NDArray[np.bool_]]:

@@ -15,12 +15,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from veridical._kernels.full_vectors import replace_winning_score, restore_winners
-from veridical._parallel import run_blocks
-from veridical.calibrate.pooling import COMBINATIONS, Floats, Labels, Pooled, Pooling, fit_pooling, row_blocks
+from veridical._parallel import resolve_threads, run_blocks
+from veridical.calibrate.pooling import (
+    COMBINATIONS,
+    LABEL_KEEPING,
+    Floats,
+    Labels,
+    Pooled,
+    Pooling,
+    fit_pooling,
+    row_blocks,
+)
 from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
-from veridical.predictions.validation import Array, Kind, check_choice, check_labels
+from veridical.predictions.validation import KINDS, Array, Kind, as_numbers, check_choice, check_labels
 from veridical.truth.projection import LABEL_MARGIN
 
 #: Called with how much is done, how much there is, and what comes next.
@@ -58,7 +67,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     #: Whether the method uses the sources themselves, beyond the pooled vector.
     needs_sources: ClassVar[bool] = False
     #: Whether labels stay those of the pooled vector.
-    keeps_labels: ClassVar[bool] = True
+    keeps_labels: ClassVar[Any] = True
     #: Whether a larger pooled score never becomes a smaller confidence.
     monotone: ClassVar[bool] = False
     #: Rank among methods of equal merit: the lower, the fewer things it fits.
@@ -95,7 +104,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         The calibrator itself.
         """
-        check_choice(self.combine, self.combinations, f"combine for {self.name}")
+        self.check_parameters()
         predictions = self._predictions(X)
         labels = self._labels(predictions, y)
         if predictions.n_samples == 0:
@@ -110,6 +119,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_pooled(self, pooling: Pooling, pooled: Pooled, labels: Labels) -> Self:
         """Fit on sources that are combined already: for callers that share the work between calibrators."""
+        self.check_parameters()
         self._fit(pooled, labels)
         self.pooling_: Pooling = pooling
         self.n_sources_: int = pooled.predictions.n_sources
@@ -141,6 +151,27 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         save_calibrator(self, path)
 
+    @property
+    def keeps_mean_labels(self) -> bool:
+        """Whether labels stay those of the sources' mean: what the method and the way to combine promise together.
+
+        Examples
+        --------
+        >>> import veridical as vd
+        >>> vd.Temperature().keeps_mean_labels, vd.Temperature(combine="log-pool").keeps_mean_labels
+        (True, False)
+        """
+        return self.keeps_labels and self.combine in LABEL_KEEPING
+
+    def check_parameters(self) -> None:
+        """Raise :class:`veridical.errors.ParameterError` where a parameter is none that ``fit`` accepts."""
+        check_choice(self.combine, self.combinations, f"combine for {self.name}")
+        check_choice(self.kind, KINDS, "kind")
+        if isinstance(self.sources_axis, bool) or self.sources_axis not in (0, 1):
+            raise ParameterError(f"sources_axis is {self.sources_axis!r}; it is 0 for (S, N, L) or 1 for (N, S, L).")
+        check_choice(self.missing, ("raise", "skip"), "missing")
+        resolve_threads(self.n_threads)
+
     # What a method writes -----------------------------------------------------------------------------------------
 
     _top_label: ClassVar[bool] = True
@@ -170,7 +201,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ParameterError(f"kind={self.kind!r} contradicts the predictions, which hold {values.kind!r}.")
             return values
         if n_dimensions(values) == 2:
-            values = np.asarray(values)
+            values = as_numbers(values, "the array of predictions")
             if self.needs_sources:
                 raise ShapeError(
                     f"{self.name} needs every source's predictions and got one array of shape {values.shape}; "
@@ -235,7 +266,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def n_dimensions(values: Any) -> int:
     """How many axes ``values`` has, without copying a list of arrays."""
     separate = isinstance(values, (list, tuple)) and len(values) > 0
-    return 1 + np.ndim(values[0]) if separate else np.ndim(values)
+    return 1 + n_dimensions(values[0]) if separate else np.ndim(values)
 
 
 def top_label_vectors(pooled: Pooled, confidence: Floats, n_threads: int | None = None) -> Array:

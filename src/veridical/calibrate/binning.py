@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.pooling import Floats, Labels, Pooled
+from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.metrics.binned import bin_edges
 from veridical.predictions.validation import Kind, check_integer
 
@@ -15,8 +16,8 @@ def inner_edges(scores: Floats, n_bins: int) -> Floats:
     """Edges between bins of equal mass, strictly rising: scores that tie share a bin, and no bin is empty."""
     edges: Floats = np.unique(bin_edges(scores, n_bins)[1:-1])
     # An edge at the highest score would have nothing above it, and higher scores would be taken to an empty bin.
-    kept: Floats = edges[edges < scores.max()]
-    return kept
+    below: Floats = edges[edges < scores.max()]
+    return below
 
 
 def bins_of(scores: Floats, edges: Floats) -> npt.NDArray[np.int64]:
@@ -25,9 +26,11 @@ def bins_of(scores: Floats, edges: Floats) -> npt.NDArray[np.int64]:
 
 
 def check_edges(edges: Floats, values: Floats) -> None:
-    """Raise ValueError unless ``edges`` separate as many bins as there are values."""
-    if edges.ndim != 1 or values.shape != (len(edges) + 1,) or (np.diff(edges) <= 0).any():
-        raise ValueError(f"{values.shape} values do not belong to the bins between edges {edges}")
+    """Raise ValueError unless ``edges`` are scores that separate as many bins as there are values."""
+    check_array(edges, "edges_", (-1,), 0.0, 1.0)
+    check_rising(edges, "edges_")
+    if values.shape != (len(edges) + 1,):
+        raise ValueError(f"{values.shape} values do not belong to the bins between {len(edges)} edges")
 
 
 class HistogramBinning(Calibrator):
@@ -80,7 +83,7 @@ class HistogramBinning(Calibrator):
 
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
         correct = pooled.correct(labels)
-        edges = inner_edges(pooled.score, check_integer(self.n_bins, "n_bins", 1))
+        edges = inner_edges(pooled.score, self.n_bins)
         bins = bins_of(pooled.score, edges)
         counts = np.bincount(bins, minlength=len(edges) + 1)
         hits = np.bincount(bins, weights=correct, minlength=len(edges) + 1)
@@ -90,7 +93,10 @@ class HistogramBinning(Calibrator):
     def _confidence(self, pooled: Pooled) -> Floats:
         return self.accuracy_[bins_of(pooled.score, self.edges_)]
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_integer(self.n_bins, "n_bins", 1)
+
     def _check_state(self) -> None:
+        check_array(self.accuracy_, "accuracy_", (-1,), 0.0, 1.0)
         check_edges(self.edges_, self.accuracy_)
-        if not ((self.accuracy_ >= 0) & (self.accuracy_ <= 1)).all():
-            raise ValueError("a bin's accuracy lies outside 0 to 1")

@@ -11,7 +11,15 @@ from veridical.calibrate.binning import bins_of, check_edges, inner_edges
 from veridical.calibrate.descent import Booleans, Descent
 from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.calibrate.starting_point import BinnedGaps
-from veridical.predictions.validation import Kind, RandomState, check_choice, check_integer, check_real
+from veridical.calibrate.state_checks import check_array, check_number
+from veridical.predictions.validation import (
+    Kind,
+    RandomState,
+    check_choice,
+    check_integer,
+    check_random_state,
+    check_real,
+)
 
 STARTS = ("shrunk", "closed-form", "zero")
 HV_SCALES = ("quantile", "fitted", "raw")
@@ -127,16 +135,17 @@ class OptHist(Calibrator):
         self.random_state = random_state
 
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        self._check_parameters()
         score, correct = pooled.score, pooled.correct(labels)
-        self.edges_ = inner_edges(score, check_integer(self.n_bins, "n_bins", 1))
+        self.edges_ = inner_edges(score, self.n_bins)
         bins = bins_of(score, self.edges_)
         gaps = BinnedGaps.measure(score, correct, bins, len(self.edges_) + 1)
         reach, psi = self._fit_reach(pooled, gaps, correct)
         descent = Descent(score, correct, bins, reach, self.edges_, self)
         psi = descent.run(psi, self.hist_steps, float(self.hist_rate), descent.histogram)
         steps = self._default_kde_steps if self.kde_steps is None else self.kde_steps
-        self.psi_ = descent.run(psi, steps, float(self.kde_rate), descent.kde)
+        psi = descent.run(psi, steps, float(self.kde_rate), descent.kde)
+        # Scores lie from 0 to 1 and no reach is below one: a correction of more than one changes nothing any more.
+        self.psi_ = np.clip(psi, -1.0, 1.0)
 
     def _confidence(self, pooled: Pooled) -> Floats:
         psi = self.psi_[bins_of(pooled.score, self.edges_)]
@@ -155,7 +164,10 @@ class OptHist(Calibrator):
             return np.zeros(len(gaps.gap))
         return gaps.shrunk(reach) if self.start == "shrunk" else gaps.closed_form(reach)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_integer(self.n_bins, "n_bins", 1)
+        check_random_state(self.random_state)
         check_choice(self.start, STARTS, "start")
         check_choice(self.loss_bins, LOSS_BINS, "loss_bins")
         check_choice(self.step_rule, STEP_RULES, "step_rule")
@@ -168,6 +180,7 @@ class OptHist(Calibrator):
             check_real(getattr(self, what), what, 0.0)
 
     def _check_state(self) -> None:
+        check_array(self.psi_, "psi_", (-1,), -1.0, 1.0)
         check_edges(self.edges_, self.psi_)
 
 
@@ -312,15 +325,15 @@ class PTDEHist(OptHist):
 
         return min(_GAINS, key=brier)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_choice(self.hv_scale, HV_SCALES, "hv_scale")
         check_real(self.hv_gain, "hv_gain", 0.0)
 
     def _check_state(self) -> None:
         super()._check_state()
-        if not (0 <= self.hv_unit_ < np.inf and 0 <= self.hv_gain_ < np.inf):
-            raise ValueError(f"HV is scaled by {self.hv_unit_} and {self.hv_gain_}")
+        check_number(self.hv_unit_, "hv_unit_", 0.0)
+        check_number(self.hv_gain_, "hv_gain_", 0.0)
 
 
 class PTDE(PTDEHist):

@@ -8,6 +8,7 @@ from veridical._kernels.isotonic import pool_violators
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.pooling import Floats, Labels, Pooled, row_blocks
+from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.predictions.validation import Array
 
 #: Breaks ties between scores that were fitted as equal, in the order that they had.
@@ -66,9 +67,10 @@ def interpolate(scores: Array, thresholds: Floats, values: Floats, n_threads: in
 
 def check_steps(thresholds: Floats, values: Floats) -> None:
     """Raise ValueError unless this is a non-decreasing function from scores to [0, 1]."""
-    if thresholds.ndim != 1 or thresholds.shape != values.shape or not len(thresholds):
-        raise ValueError(f"there are {values.shape} values at {thresholds.shape} thresholds")
-    if (np.diff(thresholds) <= 0).any() or (np.diff(values) < 0).any() or values[0] < 0 or values[-1] > 1:
+    check_array(thresholds, "thresholds_", (-1,), 0.0, 1.0 + 1e-5)  # means of float32 may round to just above one
+    check_array(values, "values_", thresholds.shape, 0.0, 1.0)
+    check_rising(thresholds, "thresholds_")
+    if not len(thresholds) or (np.diff(values) < 0).any():
         raise ValueError("the fitted steps do not rise from 0 to 1")
 
 
@@ -177,6 +179,7 @@ class IROvA(Calibrator):
 
     def _check_state(self) -> None:
         starts = self.starts_
+        check_array(starts, "starts_", (-1,), 0.0)
         if len(starts) != self.n_classes_ + 1 or starts[0] != 0 or starts[-1] != len(self.thresholds_):
             raise ValueError(f"the steps of {self.n_classes_} classes start at {starts}")
         if (starts != np.floor(starts)).any() or (np.diff(starts) < 1).any():

@@ -12,6 +12,7 @@ from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.minimisation import minimise
 from veridical.calibrate.pooling import Floats, Labels, Pooled, row_blocks
+from veridical.calibrate.state_checks import check_array
 from veridical.calibrate.temperature import log_probabilities
 from veridical.predictions.validation import Array, Kind, check_real
 
@@ -100,7 +101,7 @@ class VectorScaling(Calibrator):
         self.penalty = penalty
 
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        penalty = check_real(self.penalty, "penalty", 1e-3)
+        penalty = float(self.penalty)
         logs = centred_logs(pooled.probs, self.n_threads)
         n_samples, n_classes = logs.shape
 
@@ -123,9 +124,13 @@ class VectorScaling(Calibrator):
         _softmax_in_place(scores)
         return scores
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_real(self.penalty, "penalty", 1e-3)
+
     def _check_state(self) -> None:
-        if self.factors_.shape != (self.n_classes_,) or self.offsets_.shape != (self.n_classes_,):
-            raise ValueError(f"{self.factors_.shape} factors and {self.offsets_.shape} offsets")
+        check_array(self.factors_, "factors_", (self.n_classes_,), -_MOST_FACTOR, _MOST_FACTOR)
+        check_array(self.offsets_, "offsets_", (self.n_classes_,), -_MOST_OFFSET, _MOST_OFFSET)
 
 
 def _minimise(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, n_factors: int, what: str) -> Floats:
@@ -197,7 +202,7 @@ class MatrixScaling(VectorScaling):
 
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
         super()._fit(pooled, labels)  # the start: vector scaling's optimum
-        penalty, off_diagonal = self.penalty, check_real(self.off_diagonal, "off_diagonal", 1e-3)
+        penalty, off_diagonal = float(self.penalty), float(self.off_diagonal)
         logs = centred_logs(pooled.probs, self.n_threads)
         n_samples, n_classes = logs.shape
         diagonal = np.arange(n_classes)
@@ -242,7 +247,10 @@ class MatrixScaling(VectorScaling):
         _softmax_in_place(scores)
         return scores
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_real(self.off_diagonal, "off_diagonal", 1e-3)
+
     def _check_state(self) -> None:
         super()._check_state()
-        if self.matrix_.shape != (self.n_classes_, self.n_classes_):
-            raise ValueError(f"a matrix of shape {self.matrix_.shape}")
+        check_array(self.matrix_, "matrix_", (self.n_classes_, self.n_classes_), -_MOST_FACTOR, _MOST_FACTOR)

@@ -9,6 +9,7 @@ from scipy.special import expit
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.minimisation import warn_not_converged
 from veridical.calibrate.pooling import Floats, Labels, Pooled
+from veridical.calibrate.state_checks import check_number
 
 #: Scores closer to 0 or 1 than this have the logit of this.
 CLOSEST = 1e-6
@@ -108,5 +109,5 @@ class Platt(Calibrator):
         return confidence
 
     def _check_state(self) -> None:
-        if not (np.isfinite(self.intercept_) and 0 <= self.slope_ < np.inf):
-            raise ValueError(f"the curve has slope {self.slope_} and intercept {self.intercept_}")
+        check_number(self.slope_, "slope_", 0.0)
+        check_number(self.intercept_, "intercept_")

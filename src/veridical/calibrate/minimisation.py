@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ def minimise(
     start: Floats,
     bounds: list[tuple[float, float]],
     what: str,
-    **options: float,
+    **options: Any,
 ) -> tuple[float, Floats]:
     """The lowest value and where it is, by L-BFGS within bounds.
 
@@ -47,9 +48,9 @@ def minimise(
     options
         Those of SciPy's ``L-BFGS-B``.
     """
-    found = scipy.optimize.minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=list(bounds), options=dict(options) or None
-    )  # type: ignore[call-overload]
+    found: Any = scipy.optimize.minimize(  # type: ignore[call-overload]
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
     point = np.asarray(found.x, dtype=np.float64)
     lowest, highest = np.asarray(bounds).T
     # How far a unit step downhill leads without leaving the bounds: zero in every direction at the optimum.

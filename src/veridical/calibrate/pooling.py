@@ -16,6 +16,8 @@ from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 from veridical.truth import Truth, discover
 
+#: Ways to combine that leave the mean's labels as they are.
+LABEL_KEEPING = ("mean", "atde")
 COMBINATIONS = ("mean", "tde", "atde", "linear-pool", "log-pool")
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -24,6 +26,8 @@ Labels = npt.NDArray[np.int64]
 FLOORS = (1e-12, 1e-6, 1e-4, 1e-3)
 #: Strength of the pull towards equal weights: that of a normal prior with standard deviation one on S times a weight.
 _SHRINKAGE = 1.0
+#: The log pool's exponents stay within this.
+MOST_EXPONENT = 20.0
 #: The floor is chosen on a subset where there are more numbers than this.
 _ENOUGH_FOR_FLOOR = 1 << 23
 _MOST_DOUBLES = 1 << 26
@@ -276,5 +280,5 @@ def _fit_exponents(
 
     first = np.full(n_sources, 1 / n_sources) if start is None else start
     # A pool of sources that are all right at every sample would grow for ever.
-    bounds = [(-20.0, 20.0)] * n_sources
+    bounds = [(-MOST_EXPONENT, MOST_EXPONENT)] * n_sources
     return minimise(objective, first, bounds, "the log pool")

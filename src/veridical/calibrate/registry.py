@@ -40,6 +40,23 @@ _METHODS: tuple[type[Calibrator], ...] = (
 )
 _BY_NAME: Mapping[str, type[Calibrator]] = MappingProxyType({method.name: method for method in _METHODS})
 
+#: Short names for what people ask for: methods, and ways to combine.
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {"de": "mean", "se": "mean", "ptde": "ptde-kde", "ts": "temperature", "opt": "opt-kde"}
+)
+
+
+def canonical(name: str) -> str:
+    """The name in lower case, with short names spelt out; what is unknown stays as it is.
+
+    Examples
+    --------
+    >>> from veridical.calibrate import canonical
+    >>> canonical("TS"), canonical("ptde"), canonical("spline")
+    ('temperature', 'ptde-kde', 'spline')
+    """
+    return ALIASES.get(name.lower(), name.lower())
+
 
 def calibrators() -> Mapping[str, type[Calibrator]]:
     """All calibrators, name -> class.

@@ -5,21 +5,21 @@ Nothing that is read is ever executed: a file names a method of the registry, an
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from veridical._atomic import atomic_file, write_atomically
+from veridical._atomic import write_atomically
 from veridical._version import __version__
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.pooling import COMBINATIONS, Pooling
+from veridical.calibrate.pooling import COMBINATIONS, MOST_EXPONENT, Pooling
+from veridical.calibrate.state_checks import check_array, check_number
+from veridical.calibrate.stored_arrays import count_numbers, decode, encode_beside, encode_inline, path_beside
 from veridical.errors import InvalidInputError, ParameterError, SavedFileError
-from veridical.predictions.validation import Array
 
 FORMAT = "veridical calibrator"
 #: Raised whenever older readers would misunderstand a file; older versions stay readable.
@@ -28,33 +28,39 @@ SCHEMA_VERSION = 1
 LARGE = 100_000
 #: No file makes us believe in more sources or classes than this.
 _MOST = 10_000_000
+#: What a document says, no more and no less; the outermost one may also name its arrays and carry checksums.
+_ENTRIES = frozenset(
+    ("format", "schema", "veridical", "method", "parameters", "n_sources", "n_classes", "pooling", "state")
+)
 
 
 def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
     """Write a fitted calibrator; see :meth:`veridical.calibrate.Calibrator.save`."""
     target = Path(path)
     document = describe(calibrator)
-    arrays = {f"a{i}": array for i, array in enumerate(_arrays_in(document))}
-    if sum(array.size for array in arrays.values()) > LARGE:
-        beside = target.with_name(target.name + ".npz")
-        names = iter(arrays)
-        encode: Callable[[Array], Any] = lambda array: {"npz": next(names), "shape": list(array.shape)}  # noqa: E731
-        document["arrays"] = beside.name
-        with atomic_file(beside) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-    else:
-        encode = lambda array: {"shape": list(array.shape), "values": array.ravel().tolist()}  # noqa: E731
-    text = json.dumps(_encoded(document, encode), indent=1, allow_nan=False)
-    write_atomically(target, text.encode())
+    large = count_numbers(document) > LARGE
+    encoded = encode_beside(document, path_beside(target)) if large else encode_inline(document)
+    encoded["sha256"] = checksum_of(encoded)
+    write_atomically(target, json.dumps(encoded, indent=1, allow_nan=False).encode())
+    if not large:
+        path_beside(target).unlink(missing_ok=True)  # of a larger calibrator that was saved under this name
+
+
+def checksum_of(document: dict[str, Any]) -> str:
+    """SHA-256 of an encoded document without its own checksum: keys sorted, no white space, so layout is free."""
+    rest = {key: value for key, value in document.items() if key != "sha256"}
+    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def describe(calibrator: Calibrator) -> dict[str, Any]:
     """A fitted calibrator as plain values and arrays."""
     if not hasattr(calibrator, "n_classes_"):
         raise ParameterError("this calibrator is not fitted; call fit before saving it.")
+    calibrator.check_parameters()  # they may have been set since the fit, and a file with bad ones would not load
     parameters = calibrator.get_params(deep=False)
     for name, value in parameters.items():
-        if isinstance(value, np.random.Generator) or callable(value):
+        if isinstance(value, np.random.Generator):
             parameters[name] = None  # it decided the fit, which is over
     pooling = calibrator.pooling_
     return {
@@ -101,19 +107,18 @@ def load_calibrator(path: str | Path) -> Calibrator:
     """
     source = Path(path)
     try:
-        document = json.loads(source.read_bytes())
+        document = json.loads(source.read_bytes(), parse_constant=_refuse_constant)
     except FileNotFoundError:
         raise SavedFileError(f"there is no file {source}; give the path that save wrote to.") from None
     except (OSError, ValueError, RecursionError) as error:
         raise SavedFileError(f"{source} cannot be read as a saved calibrator ({error}); save it again.") from None
     try:
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise ValueError("it is no calibrator")
-        schema = document.get("schema")
-        if not isinstance(schema, int) or schema not in _READERS:
-            raise ValueError(f"schema version {schema!r} is none of {[*_READERS]}")
-        beside = _arrays_beside(source, document)
-        return _READERS[schema](_decoded(document, beside))
+        _check_format(document)
+        checksum = document.pop("sha256", None)
+        if checksum is not None and checksum != checksum_of(document):
+            raise ValueError("its checksum is wrong, so that it was changed or damaged since it was saved")
+        name, sum_beside = document.pop("arrays", None), document.pop("arrays_sha256", None)
+        return _read(decode(document, source, name, sum_beside))
     except SavedFileError:
         raise
     except (InvalidInputError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -121,31 +126,42 @@ def load_calibrator(path: str | Path) -> Calibrator:
         raise SavedFileError(f"{source} is not a calibrator that veridical saved: {reason}.") from None
 
 
-def _arrays_beside(source: Path, document: dict[str, Any]) -> dict[str, Array]:
-    """The arrays that lie in an npz file in the same directory."""
-    name = document.pop("arrays", None)
-    if name is None:
-        return {}
-    if name != f"{source.name}.npz" and (not isinstance(name, str) or Path(name).name != name):
-        raise ValueError(f"its arrays are said to be in {name!r}, which is not beside it")
-    try:
-        with np.load(source.with_name(name), allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise SavedFileError(f"the arrays of {source} cannot be read from {name} ({error}); save it again.") from None
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number that is ever saved")
+
+
+def _check_format(document: Any) -> None:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError("it is no calibrator")
+    schema = document.get("schema")
+    if type(schema) is not int or schema not in _READERS:  # True is an int, and equal to 1
+        raise ValueError(f"schema version {schema!r} is none of {[*_READERS]}")
+
+
+def _read(document: Any) -> Calibrator:
+    """A document, the outermost or one within it, by the reader of its schema."""
+    _check_format(document)
+    return _READERS[document["schema"]](document)
 
 
 def _read_v1(document: dict[str, Any]) -> Calibrator:
     """Schema 1: every value is checked before a calibrator is made of it."""
     from veridical.calibrate.registry import calibrators
 
+    if set(document) != _ENTRIES:
+        raise ValueError(f"it has missing or unknown entries: {sorted(set(document) ^ _ENTRIES)}")
+    if not isinstance(document["veridical"], str):
+        raise ValueError(f"it was written by version {document['veridical']!r}")
     method, parameters = document["method"], document["parameters"]
     if method not in calibrators():
         raise ValueError(f"no method is called {method!r}")
-    unknown = set(parameters) - set(calibrators()[method]._get_param_names())
-    if unknown:
-        raise ValueError(f"{method} has no parameter {sorted(unknown)[0]!r}")
+    known = set(calibrators()[method]._get_param_names())
+    if set(parameters) != known:
+        unknown, absent = sorted(set(parameters) - known), sorted(known - set(parameters))
+        said = f"has no parameter {unknown[0]!r}" if unknown else f"needs the parameter {absent[0]!r}"
+        raise ValueError(f"{method} {said}")
     calibrator = calibrators()[method](**parameters)
+    calibrator.check_parameters()
     calibrator.n_sources_ = _count(document["n_sources"], 1)
     calibrator.n_classes_ = _count(document["n_classes"], 2)
     calibrator.classes_ = np.arange(calibrator.n_classes_)
@@ -154,8 +170,7 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     if set(state) != set(calibrator._state):
         raise ValueError(f"{method} is made of {sorted(calibrator._state)}, not of {sorted(state)}")
     for name, value in state.items():
-        nested = isinstance(value, dict) and "method" in value
-        setattr(calibrator, name, _read_v1(value) if nested else _finite(name, value))
+        setattr(calibrator, name, _read(value) if isinstance(value, dict) else value)
     calibrator._check_state()
     return calibrator
 
@@ -164,17 +179,20 @@ _READERS: dict[int, Callable[[dict[str, Any]], Calibrator]] = {1: _read_v1}
 
 
 def _read_pooling(stored: dict[str, Any], calibrator: Calibrator) -> Pooling:
+    if set(stored) != {"name", "weights", "floor"}:
+        raise ValueError(f"the way to combine its sources is described by {sorted(stored)}")
     name, weights, floor = stored["name"], stored["weights"], stored["floor"]
     if name not in COMBINATIONS or name != calibrator.combine:
         raise ValueError(f"its sources are combined by {name!r}")
-    if (name in ("linear-pool", "log-pool")) != (weights is not None):
-        raise ValueError(f"{name} with weights {weights!r}")
-    if weights is not None and (_finite("weights", weights).shape != (calibrator.n_sources_,)):
-        raise ValueError(f"{len(weights)} weights for {calibrator.n_sources_} sources")
-    if name == "linear-pool" and not ((weights >= 0).all() and abs(weights.sum() - 1) < 1e-6):
-        raise ValueError("the linear pool's weights are no shares")
-    if (name == "log-pool") != (floor is not None) or (floor is not None and not 0 < _finite("floor", floor) < 1):
-        raise ValueError(f"{name} with floor {floor!r}")
+    if (name in ("linear-pool", "log-pool")) != (weights is not None) or (name == "log-pool") != (floor is not None):
+        raise ValueError(f"{name} with weights {weights!r} and floor {floor!r}")
+    if weights is not None:
+        lowest, highest = (0.0, 1.0) if name == "linear-pool" else (-MOST_EXPONENT, MOST_EXPONENT)
+        check_array(weights, f"the weights of the {name}", (calibrator.n_sources_,), lowest, highest)
+        if name == "linear-pool" and abs(weights.sum() - 1) > 1e-6:
+            raise ValueError("the linear pool's weights are no shares")
+    if floor is not None:
+        check_number(floor, "the log pool's floor", 1e-300, 0.5)
     return Pooling(name, weights, floor)
 
 
@@ -182,50 +200,6 @@ def _count(value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
         raise ValueError(f"{value!r} is no number of sources or classes")
     return value
-
-
-def _finite(name: str, value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        fine = value.dtype.kind == "f" and bool(np.isfinite(value).all())
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        fine = math.isfinite(value)
-    else:
-        fine = isinstance(value, (str, list))
-    if not fine:
-        raise ValueError(f"{name} is not made of finite numbers")
-    return value
-
-
-def _arrays_in(node: Any) -> list[Array]:
-    """All arrays, in the order that encoding meets them."""
-    if isinstance(node, np.ndarray):
-        return [node]
-    children = node.values() if isinstance(node, dict) else node if isinstance(node, (list, tuple)) else ()
-    return [array for child in children for array in _arrays_in(child)]
-
-
-def _encoded(node: Any, encode: Callable[[Array], Any]) -> Any:
-    if isinstance(node, np.ndarray):
-        return encode(node)
-    if isinstance(node, dict):
-        return {key: _encoded(value, encode) for key, value in node.items()}
-    return [_encoded(value, encode) for value in node] if isinstance(node, (list, tuple)) else node
-
-
-def _decoded(node: Any, beside: dict[str, Array]) -> Any:
-    if isinstance(node, dict) and "shape" in node:
-        shape = tuple(node["shape"])
-        if "npz" in node:
-            array = beside[node["npz"]]
-        else:
-            array = np.array(node["values"], dtype=np.float64)
-            array = array.reshape(shape)
-        if array.shape != shape or array.dtype != np.float64:
-            raise ValueError(f"an array has shape {array.shape} and dtype {array.dtype} where {shape} was promised")
-        return array
-    if isinstance(node, dict):
-        return {key: _decoded(value, beside) for key, value in node.items()}
-    return [_decoded(value, beside) for value in node] if isinstance(node, list) else node
 
 
 def _plain(value: Any) -> Any:

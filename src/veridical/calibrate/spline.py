@@ -7,6 +7,7 @@ from scipy.interpolate import CubicSpline
 
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.pooling import Floats, Labels, Pooled
+from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.predictions.validation import Kind, check_integer
 
 
@@ -62,7 +63,7 @@ class Spline(Calibrator):
         self.n_knots = n_knots
 
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        n_knots = check_integer(self.n_knots, "n_knots", 3)
+        n_knots = self.n_knots
         order = np.argsort(pooled.score, kind="stable")
         scores = pooled.score[order]
         gaps = pooled.correct(labels)[order] - scores
@@ -80,8 +81,13 @@ class Spline(Calibrator):
     def _confidence(self, pooled: Pooled) -> Floats:
         return np.clip(np.interp(pooled.score, self.scores_, self.recalibrated_), 0.0, 1.0)
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_integer(self.n_knots, "n_knots", 3)
+
     def _check_state(self) -> None:
-        if self.scores_.ndim != 1 or self.scores_.shape != self.recalibrated_.shape or not len(self.scores_):
-            raise ValueError(f"there are {self.recalibrated_.shape} values at {self.scores_.shape} scores")
-        if (np.diff(self.scores_) <= 0).any():
-            raise ValueError("the calibration scores do not rise")
+        check_array(self.scores_, "scores_", (-1,), 0.0, 1.0)
+        check_array(self.recalibrated_, "recalibrated_", self.scores_.shape)
+        check_rising(self.scores_, "scores_")
+        if not len(self.scores_):
+            raise ValueError("there are no calibration scores")

@@ -14,6 +14,7 @@ from veridical._kernels.scaling import relative_logs, temperature_loss, temperat
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.pooling import Floats, Labels, Pooled, row_blocks
+from veridical.calibrate.state_checks import check_array, check_number
 from veridical.errors import NotConvergedWarning
 from veridical.predictions.validation import Array, Kind, check_choice
 
@@ -140,16 +141,19 @@ class Temperature(Calibrator):
         self.loss = loss
 
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        check_choice(self.loss, LOSSES, "loss")
         logs = log_probabilities(pooled.probs, self.n_threads)
         self.temperature_ = fit_temperature(logs, labels, self.loss, self.n_threads)
 
     def _distribution(self, pooled: Pooled) -> Array:
         return scale(log_probabilities(pooled.probs, self.n_threads), self.temperature_, self.n_threads)
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_choice(self.loss, LOSSES, "loss")
+
     def _check_state(self) -> None:
-        if not 0 < self.temperature_ < np.inf:
-            raise ValueError(f"the temperature is {self.temperature_}")
+        furthest = math.exp(_LARGEST) * (1 + 1e-9)
+        check_number(self.temperature_, "temperature_", 1 / furthest, furthest)
 
 
 class EnsembleTemperature(Temperature):
@@ -225,7 +229,8 @@ class EnsembleTemperature(Temperature):
 
     def _check_state(self) -> None:
         super()._check_state()
-        if self.weights_.shape != (3,) or not (self.weights_ >= 0).all() or abs(self.weights_.sum() - 1) > 1e-6:
+        check_array(self.weights_, "weights_", (3,), 0.0, 1.0)
+        if abs(self.weights_.sum() - 1) > 1e-6:
             raise ValueError(f"the mixture's weights are {self.weights_}")
 
 

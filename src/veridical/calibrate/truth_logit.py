@@ -9,10 +9,13 @@ from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, smoothed_targets
 from veridical.calibrate.pooling import Floats, Labels, Pooled, log_pool, probabilities, sample_blocks
+from veridical.calibrate.state_checks import check_array
 from veridical.predictions.validation import Kind, check_real
 
 #: Standardised features are kept within so many standard deviations.
 _FURTHEST = 6.0
+#: Features that hardly vary are taken to vary by this.
+_LEAST_SPREAD = 1e-9
 
 
 class TruthLogit(Calibrator):
@@ -69,9 +72,9 @@ class TruthLogit(Calibrator):
         self.penalty = penalty
 
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        penalty = check_real(self.penalty, "penalty", 1e-6)
+        penalty = float(self.penalty)
         features = _features(pooled, self.n_threads)
-        self.centres_, self.spreads_ = features.mean(axis=0), np.maximum(features.std(axis=0), 1e-9)
+        self.centres_, self.spreads_ = features.mean(axis=0), np.maximum(features.std(axis=0), _LEAST_SPREAD)
         targets = smoothed_targets(pooled.correct(labels))
         self.coefficients_ = fit_logistic(self._standardised(features), targets, penalty)
 
@@ -84,11 +87,14 @@ class TruthLogit(Calibrator):
         confidence: Floats = expit(self.coefficients_[0] + features @ self.coefficients_[1:])
         return confidence
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_real(self.penalty, "penalty", 1e-6)
+
     def _check_state(self) -> None:
-        if self.coefficients_.shape != (7,) or self.centres_.shape != (6,) or self.spreads_.shape != (6,):
-            raise ValueError(f"{self.coefficients_.shape} coefficients for {self.centres_.shape} features")
-        if not (self.spreads_ > 0).all():
-            raise ValueError("a feature's spread is not above 0")
+        check_array(self.coefficients_, "coefficients_", (7,))
+        check_array(self.centres_, "centres_", (6,))
+        check_array(self.spreads_, "spreads_", (6,), _LEAST_SPREAD)
 
 
 def _features(pooled: Pooled, n_threads: int | None) -> Floats:
