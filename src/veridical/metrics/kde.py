@@ -140,7 +140,8 @@ def ece_kde(y_true: Any, probs: Any, *, bandwidth: float | None = None, sample_w
 
     where P is the density of all confidences, A that of the right ones (divided by N), both estimated with the
     triweight kernel and mirrored at 0 and 1.  Samples are spread linearly onto a grid of at least 256 cells per
-    kernel half-width (2^20 cells at most), so that the density is a product of cosine transforms.
+    kernel half-width (up to 64 cells per sample, the cap itself from 2^14 to 2^20), so that the density is a product
+    of cosine transforms.
 
     Parameters
     ----------
