@@ -7,6 +7,7 @@ it: after a fork the child makes its own.
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -45,9 +46,13 @@ def resolve_threads(n_threads: int | None) -> int:
         if not asked.isdecimal() or int(asked) < 1:
             raise ParameterError(f"{THREADS_VARIABLE} is {asked!r}; set it to a whole number of at least 1.")
         return int(asked)
-    if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
+    try:
+        number = 0 if isinstance(n_threads, bool) else operator.index(n_threads)
+    except TypeError:
+        number = 0
+    if number < 1:
         raise ParameterError(f"n_threads is {n_threads!r}; give a whole number of at least 1, or None for all cores.")
-    return n_threads
+    return number
 
 
 def _available_cores() -> int:

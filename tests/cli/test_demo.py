@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +22,20 @@ def test_demo(tmp_path):
     methods = {scores["method"]: scores for scores in json.loads(done.stdout)["methods"]}
     errors = {name: methods[name]["summary"]["ece"]["value"] for name in ("mean", "atde", "ptde-kde")}
     page = tmp_path / "report.html"
-    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert page.read_text().startswith("<!doctype html>")
     assert page.stat().st_size < 1.5e6
     assert errors["ptde-kde"] < errors["atde"] < errors["mean"]
     assert methods["atde"]["labels_changed"] == methods["ptde-kde"]["labels_changed"] == 0
+
+
+def test_readme_shows_what_it_prints(tmp_path):
+    """The table in the README, up to what another processor rounds differently."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    done = subprocess.run(
+        [sys.executable, "-m", "veridical", "demo"], capture_output=True, text=True, cwd=tmp_path, check=True,
+        env={**os.environ, "COLUMNS": "80"},
+    )  # fmt: skip
+    for method in ("DE", "TDE", "aTDE", "temperature", "ptde-kde"):
+        shown = re.search(rf"^ ?{method} +([-+\d. ]+)$", readme, re.MULTILINE)[1].split()
+        printed = re.search(rf"^ ?{method} +([-+\d. ]+)$", done.stdout, re.MULTILINE)[1].split()
+        assert [float(x) for x in printed] == pytest.approx([float(x) for x in shown], abs=0.05)

@@ -106,8 +106,29 @@ def test_fit_and_apply(predictions, tmp_path):
         np.testing.assert_array_equal(stored["probs"], applied.probs)
 
 
+def test_parameters_reach_the_evidence(predictions):
+    plain = vd.fit_calibrator(predictions, method="temperature").evaluation["temperature"]
+    pooled = vd.fit_calibrator(predictions, method="temperature", combine="log-pool").evaluation["temperature"]
+    named = vd.fit_calibrator(predictions, method="log-pool+temperature").evaluation["log-pool+temperature"]
+    assert pooled.summary["nll"].value == named.summary["nll"].value != plain.summary["nll"].value
+
+
+def test_calibrated_file_reads_back(predictions, tmp_path):
+    applied = vd.apply_calibrator(vd.Spline().fit(predictions), predictions)
+    applied.save(tmp_path / "out.npz")
+    again = vd.load(tmp_path / "out.npz")
+    assert again.n_sources == 1
+    np.testing.assert_array_equal(again.labels, predictions.labels)
+    with pytest.raises(errors.FileFormatError, match=r"written as \.npz"):
+        applied.save(tmp_path / "out.csv")
+    assert "mean confidence" in applied._repr_html_()
+
+
 def test_method_names():
     assert resolve_methods(["DE", "ptde", "mean", "TS"]) == ("mean", "ptde-kde", "temperature")
+    assert resolve_methods(["Log-Pool+Matrix"]) == ("log-pool+matrix",)
+    with pytest.raises(errors.UnknownNameError, match=r"combine for matrix 'magic' is unknown"):
+        resolve_methods(["magic+matrix"])
     with pytest.raises(errors.UnknownNameError, match="method 'magic' is unknown; choose one of: members, mean"):
         resolve_methods(["magic"])
 

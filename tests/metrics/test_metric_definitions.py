@@ -226,3 +226,37 @@ def test_two_classes_mean_the_top_label(rng):
     for name in ("ece", "ece_kde", "ks_error", "smooth_ece", "debiased_ece", "accuracy", "brier", "nll", "aurc"):
         metric = getattr(metrics, name)
         assert metric(labels, two) == pytest.approx(metric(labels, three), abs=1e-12)
+
+
+def test_debiased_error_by_effective_size():
+    """Fractional weights have no scale; equal ones are none at all, and a bin of one sample still has no error."""
+    rng = np.random.default_rng(4)
+    confidence = rng.beta(4, 1, 60)
+    correct = rng.random(60) < 0.6
+    plain = metrics.debiased_ece(correct, confidence, binning="width")
+    assert plain > 0.1
+    for scale in (1 / 60, 1 / 7, 1e-200):
+        weighted = metrics.debiased_ece(correct, confidence, binning="width", sample_weight=np.full(60, scale))
+        assert weighted == pytest.approx(plain)
+    weight = rng.random(60)
+    expected = 0.0
+    for low, high in ((0, 0.5), (0.5, 1)):
+        inside = (confidence > low) & (confidence <= high)
+        w, share = weight[inside], weight[inside].sum() / weight.sum()
+        accuracy = np.average(correct[inside], weights=w)
+        variance = accuracy * (1 - accuracy) / (w.sum() ** 2 / (w**2).sum() - 1)
+        expected += share * ((np.average(confidence[inside], weights=w) - accuracy) ** 2 - variance)
+    found = metrics.debiased_ece(correct, confidence, n_bins=2, binning="width", sample_weight=weight)
+    assert found == pytest.approx(np.sqrt(expected))
+    assert metrics.debiased_ece([False], [0.9], sample_weight=[0.3]) == 0.0
+    negligible = metrics.debiased_ece([True, False], [0.1, 0.9], n_bins=2, binning="width", sample_weight=[0.5, 1e-200])
+    assert negligible == 0.0
+
+
+def test_very_wide_kernels_are_uniform():
+    """P is 1 and A the accuracy: what remains is the integral of |x - 0.75|."""
+    correct, confidence = [True, True, True, False], [0.6, 0.7, 0.8, 0.9]
+    for bandwidth in (50.0, 1e3, 1e12, np.inf):
+        assert metrics.ece_kde(correct, confidence, bandwidth=bandwidth) == pytest.approx(0.3125, abs=1e-5)
+    near, beyond = (metrics.ece_kde(correct, confidence, bandwidth=width) for width in (85.0, 1e3))
+    assert near == pytest.approx(beyond, abs=1e-8)

@@ -92,6 +92,25 @@ class TestBootstrap:
         expected = metrics.ks_error(correct[chosen], confidence[chosen], sample_weight=weight[chosen])
         assert found.draws[1] == pytest.approx(expected)
 
+    @pytest.mark.parametrize("name", metrics.METRICS)
+    def test_samples_without_weight_are_not_drawn(self, name, predictions, rng):
+        """Not even where nearly all are without: a resample of nothing would have no metric."""
+        labels, probs = predictions
+        weight = np.zeros(len(labels))
+        weight[7] = 1.0
+        found = metrics.bootstrap(name, labels, probs, sample_weight=weight, n_resamples=20)
+        np.testing.assert_array_equal(found.draws, found.draws[0])
+        against = metrics.compare(name, labels, probs, probs[:, ::-1], sample_weight=weight, n_resamples=20)
+        np.testing.assert_array_equal(against.draws, against.draws[0])
+
+    def test_resamples_are_as_large_as_the_samples_that_count(self, outcomes):
+        correct, confidence = outcomes
+        weight = np.zeros(400)
+        weight[100:300] = 1.0
+        found = metrics.bootstrap("ece", correct, confidence, sample_weight=weight, n_resamples=4)
+        alone = metrics.bootstrap("ece", correct[100:300], confidence[100:300], n_resamples=4)
+        np.testing.assert_allclose(found.draws, alone.draws)
+
     def test_score_travels_with_its_samples(self, outcomes, rng):
         correct, confidence = outcomes
         score = rng.random(400)
@@ -108,8 +127,41 @@ class TestBootstrap:
         never = metrics.bootstrap("error_auroc", [True] * 3, [0.5, 0.6, 0.7], n_resamples=5)
         assert np.isnan([never.value, never.low, never.high]).all()
 
+    def test_intervals_stay_within_what_is_possible(self):
+        right = metrics.bootstrap("accuracy", [True] * 19 + [False], [0.9] * 20)
+        assert right.high == 1.0
+        assert right.low < 0.95
+        certain = np.eye(2)[[0] * 10]
+        wrong = metrics.bootstrap("brier", [1] * 9 + [0], certain)
+        assert 1.0 < wrong.low < wrong.high == 2.0
+        apart = metrics.compare("accuracy", [1] * 19 + [0], np.eye(2)[[1] * 20], np.eye(2)[[0] * 20])
+        assert apart.low < apart.difference < apart.high == 1.0
+
+    def test_infinite_value(self):
+        """An impossible label in every resample, or in most of them."""
+        always = metrics.bootstrap("nll", [1] * 10, [[1.0, 0.0]] * 10, n_resamples=20)
+        assert (always.value, always.low, always.high) == (np.inf, np.inf, np.inf)
+        assert np.isnan([always.standard_error, always.bias]).all()
+        mostly = metrics.bootstrap("nll", [0] * 9 + [1], [[1.0, 0.0]] * 10, n_resamples=50)
+        assert (mostly.value, mostly.low, mostly.high) == (np.inf, 0.0, np.inf)
+        assert 0 < np.isinf(mostly.draws).sum() < 50
+
 
 class TestCompare:
+    def test_infinite_values(self):
+        """Minus infinity, undefined, and plus infinity where one has excluded what happened."""
+        labels, impossible, fair = [0] * 9 + [1], [[1.0, 0.0]] * 10, [[0.5, 0.5]] * 10
+        found = metrics.compare("nll", labels, impossible, fair, n_resamples=50)
+        assert (found.difference, found.high) == (np.inf, np.inf)
+        assert found.low == pytest.approx(-np.log(2))
+        assert found.losses == np.isinf(found.draws).sum()
+        assert found.wins == 50 - found.losses > 0
+        mirrored = metrics.compare("nll", labels, fair, impossible, n_resamples=50)
+        assert (mirrored.low, mirrored.high) == (-np.inf, -found.low)
+        neither = metrics.compare("nll", labels, impossible, impossible, n_resamples=50)
+        assert np.isnan([neither.difference, neither.low, neither.high]).all()
+        assert (neither.wins, neither.losses) == (0, 0)
+
     def test_against_itself(self, predictions):
         labels, probs = predictions
         found = metrics.compare("brier", labels, probs, probs, n_resamples=20)
@@ -198,12 +250,46 @@ class TestReliabilityCurve:
         assert chances[shares >= curve.high[0] - 1e-9].sum() >= tail - 2e-12
 
     def test_approximate_band_agrees_with_the_exact_one(self, rng):
-        """Weights of one force the approximation; it is within two samples of 500."""
+        """Unequal weights force the approximation; it is within two samples of 500."""
         confidence = rng.beta(6, 1, 500)
+        nearly_equal = np.linspace(1, 1 + 1e-9, 500)
         exact = metrics.reliability_curve([True] * 500, confidence, n_bins=1)
-        approximate = metrics.reliability_curve([True] * 500, confidence, n_bins=1, sample_weight=np.ones(500))
+        approximate = metrics.reliability_curve([True] * 500, confidence, n_bins=1, sample_weight=nearly_equal)
         assert approximate.low[0] == pytest.approx(exact.low[0], abs=2 / 500)
         assert approximate.high[0] == pytest.approx(exact.high[0], abs=2 / 500)
+
+    @settings(max_examples=examples(40))
+    @given(
+        st.lists(st.tuples(st.floats(0, 1), st.floats(0, 5)), min_size=1, max_size=6).filter(
+            lambda pairs: any(weight > 1e-3 for _, weight in pairs)
+        ),
+        st.sampled_from([0.5, 0.95, 1.0]),
+    )
+    def test_weighted_band_contains_the_mean(self, pairs, level):
+        confidence, weight = np.array(pairs).T
+        curve = metrics.reliability_curve(
+            [True] * len(pairs), confidence, n_bins=1, confidence_level=level, sample_weight=weight
+        )
+        if np.unique(weight[weight > 0]).size > 1:  # equal weights take the exact band, which may lie beside the mean
+            assert 0 <= curve.low[0] <= curve.confidence[0] + 1e-12
+            assert curve.confidence[0] - 1e-12 <= curve.high[0] <= 1
+        if level == 1.0:
+            assert (curve.low[0], curve.high[0]) == (0.0, 1.0)
+
+    def test_skewed_bin(self):
+        """The expansion alone would end below the mean."""
+        curve = metrics.reliability_curve([True] * 3, [0.99] * 3, n_bins=1, sample_weight=[1.0, 1.0, 1.1])
+        assert curve.low[0] < 0.99 <= curve.high[0]
+
+    @pytest.mark.parametrize("weight", [1.0, 3.0, 0.2])
+    def test_equal_weights_are_counted(self, weight):
+        for confidence in ([0.99] * 3, [0.5, 0.6, 0.7, 0.8]):
+            n = len(confidence)
+            plain = metrics.reliability_curve([True] * n, confidence, n_bins=1)
+            weighted = metrics.reliability_curve(
+                [True] * n + [False], [*confidence, 0.1], n_bins=1, sample_weight=[weight] * n + [0.0]
+            )
+            assert (weighted.low[0], weighted.high[0]) == (plain.low[0], plain.high[0])
 
     def test_calibrated_bins_fall_inside(self, rng):
         confidence = rng.random(3000)
@@ -244,6 +330,27 @@ class TestSummary:
         assert table._repr_html_().count("<tr>") == 7
         assert json.loads(json.dumps(table.to_dict()))["nll"]["value"] == table["nll"].value
 
+    def test_infinite_loss(self):
+        table = metrics.summary([0, 1] * 5, [[1.0, 0.0]] * 10, intervals=True, n_draws=5, n_resamples=20)
+        (line,) = (line for line in str(table).splitlines() if line.startswith("NLL"))
+        assert line.split() == ["NLL", "infinite", "infinite"]
+        written = json.loads(json.dumps(table.to_dict(), allow_nan=False))["nll"]
+        assert (written["value"], written["low"], written["high"]) == ("infinity",) * 3
+        rare = metrics.summary([0] * 9 + [1], [[1.0, 0.0]] * 10, intervals=True, n_draws=5, n_resamples=50)
+        assert "0.0000 to infinite" in str(rare)
+
+    def test_undefined_figures(self):
+        row = metrics.SummaryRow("error_auroc", np.nan, low=np.nan, high=np.nan)
+        assert row.cells() == ["error AUROC", "–", "", "–"]
+        written = metrics.Summary((row,), 3).to_dict()["error_auroc"]
+        assert set(written.values()) == {None}
+
+    def test_unknown_row_is_answered_with_the_known_ones(self, outcomes):
+        from veridical.errors import UnknownNameError
+
+        with pytest.raises(UnknownNameError, match="ece_kde, ece, ks_error, accuracy"):
+            metrics.summary(*outcomes, floors=False)["nll"]
+
 
 class TestUncertainty:
     def test_parts(self, rng):
@@ -253,6 +360,11 @@ class TestUncertainty:
         np.testing.assert_allclose(found.total_entropy, -(mean * np.log(mean)).sum(axis=1))
         np.testing.assert_allclose(found.member_entropy, -(probs * np.log(probs)).sum(axis=2).mean(axis=0))
         assert (found.mutual_information > 0).all()
+
+    def test_no_samples(self):
+        found = metrics.predictive_uncertainty(np.ones((2, 0, 2)))
+        for values in (found.total_entropy, found.member_entropy, found.mutual_information, found.hv):
+            assert values.shape == (0,)
 
     def test_unanimous(self):
         found = metrics.predictive_uncertainty(np.tile([[0.2, 0.8]], (3, 5, 1)))

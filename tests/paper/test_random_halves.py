@@ -8,7 +8,7 @@ import veridical as vd
 from veridical import paper
 from veridical.errors import ParameterError, ShapeError
 from veridical.paper.halves import Halves
-from veridical.paper.methods import Method, table_methods
+from veridical.paper.methods import Method, paper_batch, table_methods
 from veridical.paper.posthoc import posthoc_sources, posthoc_tables
 
 PAPER_METHODS = {
@@ -128,6 +128,18 @@ def test_the_papers_setting_is_another():
     assert paper.table2(ensembles, n_splits=2).row("ETS") == paper.table2(ensembles, n_splits=2, literal=True).row(
         "ETS"
     )
+
+
+def test_the_papers_batches():
+    assert [paper_batch(n) for n in (400, 10_000, 50_000)] == [1_000, 1_000, 10_000]
+    for method in table_methods("table3", literal_batch=10_000):
+        assert method.parameters["batch_size"] == 10_000
+        assert method.parameters["hist_steps"] == 70
+        assert method.make(0).get_params()["start"] == "zero"
+    assert {method.parameters.get("hv_scale") for method in table_methods("table3", literal_batch=1_000)} == {
+        None,
+        "raw",
+    }
 
 
 def test_bad_arguments():

@@ -20,7 +20,10 @@ from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs Chromium and its driver")
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs Chromium and its driver"),
+]
 
 _ARGUMENTS = (
     "--headless=new",

@@ -11,6 +11,8 @@ import veridical as vd
 from veridical import errors, metrics
 from veridical.report.prepare import prepare_report
 
+pytestmark = pytest.mark.compiled
+
 
 @pytest.fixture(scope="module")
 def ensemble():

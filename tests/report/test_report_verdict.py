@@ -85,6 +85,7 @@ def test_the_mean_alone(inspection):
     assert "label" not in text
 
 
+@pytest.mark.compiled
 def test_one_source():
     found = prepare_report(labelled_ensemble(1, 300, sharpness=0.4), intervals=False)
     assert found.verdict.startswith("Your one source is under-confident by")
@@ -92,6 +93,7 @@ def test_one_source():
     assert found.disputed == ()
 
 
+@pytest.mark.compiled
 def test_without_labels():
     given = labelled_ensemble(3, 50)
     found = prepare_report(given.values)
@@ -102,6 +104,7 @@ def test_without_labels():
     )
 
 
+@pytest.mark.compiled
 def test_a_source_that_stands_apart():
     given = labelled_ensemble(5, 200, seed=3)
     values = given.values.copy()
@@ -112,6 +115,7 @@ def test_a_source_that_stands_apart():
     assert "20.0% would be an equal share" in found.verdict
 
 
+@pytest.mark.compiled
 def test_auto_says_what_it_chose():
     found = prepare_report(labelled_ensemble(3, 200, sharpness=0.5), method="auto", methods=[], intervals=False)
     assert found.method_title.startswith("auto (")

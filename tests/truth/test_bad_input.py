@@ -38,6 +38,14 @@ def test_not_finite_log_probs(probs, value):
         vd.discover(scores, kind="log_probs")
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [89.4, 266.9, 300.0, 710.0, 1e4])
+def test_log_probs_far_above_zero(dtype, value):
+    scores = np.array([[[0.0, value]]], dtype=dtype)
+    with pytest.raises(errors.NotNormalisedError, match="source 0, sample 0"):
+        vd.discover(scores, kind="log_probs")
+
+
 def test_all_minus_infinity(probs):
     scores = np.log(probs)
     scores[0, 0] = -np.inf

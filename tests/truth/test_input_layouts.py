@@ -112,3 +112,13 @@ def test_any_number_of_samples(rng, n_samples):
     truth = vd.discover(probs)
     for n in {0, n_samples // 2, n_samples - 1}:
         np.testing.assert_array_equal(vd.discover(probs[:, n : n + 1]).probs[0], truth.probs[n])
+
+
+def test_sources_of_different_precision(probs):
+    """Each is read as exactly as it is stored, and checked as its coarsest needs."""
+    mixed = [probs[0].astype(np.float16), *probs[1:]]
+    truth = vd.discover(mixed)
+    assert truth.probs.dtype == np.float64
+    np.testing.assert_allclose(truth.probs, vd.discover(probs).probs, atol=2e-3)
+    votes = np.eye(probs.shape[2], dtype=np.int64)[probs[0].argmax(axis=1)]
+    assert vd.discover([votes, probs[1].astype(np.float32)]).probs.dtype == np.float32

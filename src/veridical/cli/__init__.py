@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 
 import click
 
@@ -29,6 +30,11 @@ COMMANDS = {
 }
 
 
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as a sentence for people, without the line of code it comes from."""
+    click.echo(f"Note: {message}", err=True)
+
+
 class _Commands(click.Group):
     """A group whose commands are imported on use, and whose bad input ends with one sentence and exit code 2."""
 
@@ -47,11 +53,13 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except VeridicalError as error:
-            click.echo(f"Error: {error}", err=True)
-            sys.exit(2)
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            try:
+                return super().invoke(ctx)
+            except VeridicalError as error:
+                click.echo(f"Error: {error}", err=True)
+                sys.exit(2)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -12,13 +12,31 @@ from veridical.cli.output import Output, output_options
 
 @click.command()
 @prediction_options
-@click.option("--method", "-m", default="auto", show_default=True, help="A calibrator; see 'veridical methods'.")
+@click.option(
+    "--method",
+    "-m",
+    default="auto",
+    show_default=True,
+    help="A calibrator, also on a pool as in log-pool+matrix; see 'veridical methods'.",
+)
+@click.option(
+    "--objective", type=click.Choice(["confidence", "distribution"]), help="For auto: what to be good at (confidence)."
+)
+@click.option("--change-labels", is_flag=True, help="For auto: also try methods that may change labels.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False), help="Where to write the calibrator (.json).")
 @click.option("--report", "report_path", type=click.Path(dir_okay=False), help="Also write an HTML report.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @output_options
 def command(
-    method: str, out: str | None, report_path: str | None, seed: int, as_json: bool, quiet: bool, **where: Any
+    method: str,
+    objective: str | None,
+    change_labels: bool,
+    out: str | None,
+    report_path: str | None,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+    **where: Any,
 ) -> None:
     """Fit a calibrator on PRED and its labels, and show what it is worth.
 
@@ -28,6 +46,7 @@ def command(
     \b
     Examples:
       veridical calibrate preds.npz --out cal.json
+      veridical calibrate preds.npz --objective distribution --change-labels --out cal.json
       veridical calibrate preds.npz --method ptde --out cal.json --report report.html
     """
     from veridical.evaluation import fit_calibrator
@@ -35,8 +54,11 @@ def command(
 
     output = Output(as_json, quiet)
     predictions = read(**where)
+    parameters: dict[str, Any] = {} if objective is None else {"objective": objective}
+    if change_labels:
+        parameters["keep_labels"] = False
     with output.progress() as progress:
-        found = fit_calibrator(predictions, method=method, random_state=seed, progress=progress)
+        found = fit_calibrator(predictions, method=method, random_state=seed, progress=progress, **parameters)
         if out is not None:
             found.calibrator.save(out)
         if report_path is not None:

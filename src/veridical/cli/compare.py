@@ -12,7 +12,7 @@ from veridical.cli.output import Output, output_options
 
 @click.command()
 @prediction_options
-@click.option("--methods", "-m", help="Comma-separated; default: DE, TDE, aTDE and all calibrators.")
+@click.option("--methods", "-m", help="Comma-separated; default: DE, TDE, aTDE, all calibrators but auto.")
 @click.option("--splits", type=click.IntRange(1), default=5, show_default=True, help="Random halves.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @output_options

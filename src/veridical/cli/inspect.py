@@ -35,19 +35,19 @@ def _show_calibrator(path: str, output: Output) -> None:
     from veridical.calibrate import load_calibrator
 
     calibrator = load_calibrator(path)
+    best = getattr(calibrator, "best_", None)
     facts = {
         "method": calibrator.name,
-        "does": calibrator.summary,
-        "sources": calibrator.n_sources_,
-        "classes": calibrator.n_classes_,
-        "keeps labels": calibrator.keeps_labels,
+        "summary": calibrator.summary,
+        "chosen": None if best is None else f"{best.name} on {best.combine}",
+        "n_sources": calibrator.n_sources_,
+        "n_classes": calibrator.n_classes_,
+        "keeps_labels": calibrator.keeps_labels,
     }
     parameters = calibrator.get_params(deep=False)
-    rows = [[key, str(value)] for key, value in {**facts, **parameters}.items()]
+    rows = [[key, str(value)] for key, value in {**facts, **parameters}.items() if value is not None]
     output.table(["calibrator", path], rows, of_words=True)
-    output.result(
-        {"schema": 1, "type": "calibrator", **facts, "parameters": {k: repr(v) for k, v in parameters.items()}}
-    )
+    output.result({"schema": 1, "type": "calibrator", **facts, "parameters": parameters})
 
 
 def _show_predictions(output: Output, **where: Any) -> None:

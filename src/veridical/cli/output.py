@@ -20,6 +20,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 #: Tables are laid out for this width unless a terminal says that it is wider.
 _WIDTH = 80
+#: The first column holds names: no less than this, or they cannot be read.
+_NAME_WIDTH = 11
 
 
 def output_options(command: _Command) -> _Command:
@@ -61,7 +63,10 @@ class Output:
         for j, column in enumerate(heading):
             is_figure = j > 0 and not of_words
             table.add_column(
-                column, justify="right" if is_figure else "left", no_wrap=is_figure or (of_words and j == 0)
+                column,
+                justify="right" if is_figure else "left",
+                no_wrap=is_figure or (of_words and j == 0),
+                min_width=_NAME_WIDTH if j == 0 else None,
             )
         for row in rows:
             table.add_row(*(Text(cell, style="bold" if cell.endswith("*") else "") for cell in row))

@@ -18,8 +18,10 @@ from veridical.metrics import METRICS
 from veridical.predictions.validation import Kind, check_integer
 
 _COLUMNS = ("ece_kde", "ece", "ks_error", "nll", "brier", "accuracy")
-#: What "auto" would repeat, and what does nothing, are left out unless asked for.
+#: "auto" repeats all others in every split and identity is the mean: both are left out unless asked for.
 _NOT_BY_DEFAULT = ("auto", "identity")
+#: Methods on top of a pool that have proved useful.
+_ON_POOLS = ("log-pool+vector", "log-pool+truth-logit")
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,13 @@ class MethodComparison:
         return heading, rows
 
     def _cell(self, method: str, metric: str) -> str:
-        """``5.26±.12``: without leading zeros, so that six columns fit a terminal."""
-        scale, digits = (100, 2) if METRICS[metric].in_percent else (1, 3)
+        """``5.26±.12``: no leading zeros and few digits, so that six columns fit a terminal."""
+        in_percent = METRICS[metric].in_percent
+        scale, digits = (100, 2) if in_percent else (1, 3)
         mean, spread = scale * self.mean(method, metric), scale * self.std(method, metric)
-        cell = f"{mean:.{digits}f}" if scale == 100 else _without_leading_zero(f"{mean:.{digits}f}")
+        if in_percent and METRICS[metric].is_calibration_error and mean >= 10:
+            digits = 1
+        cell = f"{mean:.{digits}f}" if in_percent else _without_leading_zero(f"{mean:.{digits}f}")
         return cell if self.n_splits == 1 else f"{cell}±{_without_leading_zero(f'{spread:.{digits}f}')}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +119,7 @@ def compare_calibrators(
     predictions, labels, kind, sources_axis, n_threads, progress
         As in :func:`veridical.evaluate`.
     methods : sequence of str, optional
-        Default: the mean, TDE, aTDE and every calibrator.
+        Default: the mean, TDE, aTDE, every calibrator but "auto" and "identity", and two on top of the log pool.
     n_splits : int
     random_state : int
         Split i uses the seed ``random_state + i``.
@@ -125,7 +130,7 @@ def compare_calibrators(
     """
     check_integer(n_splits, "n_splits", 1)
     given = labelled(predictions, labels, kind, sources_axis)
-    every = [*COMBINERS, *(name for name in calibrators() if name not in _NOT_BY_DEFAULT)]
+    every = [*COMBINERS, *(name for name in calibrators() if name not in _NOT_BY_DEFAULT), *_ON_POOLS]
     names = resolve_methods(every if methods is None else methods)
     report = progress or (lambda done, total, what: None)
     values: dict[str, dict[str, list[float]]] = {name: {metric: [] for metric in _COLUMNS} for name in names}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import numpy as np
 from veridical._atomic import atomic_file
 from veridical.calibrate import Calibrator
 from veridical.calibrate.base import Progress
-from veridical.evaluation.methods import make_calibrator
-from veridical.evaluation.scores import Evaluation, evaluate, labelled
+from veridical.errors import FileFormatError
+from veridical.evaluation.methods import canonical, make_calibrator
+from veridical.evaluation.scores import Evaluation, judge, labelled
+from veridical.evaluation.tables import html_table
 from veridical.predictions import as_predictions
 from veridical.predictions.validation import Array, Kind
 
@@ -34,6 +36,9 @@ class Calibration:
     evaluation: Evaluation
     method: str
 
+    def _repr_html_(self) -> str:
+        return html_table(*self.evaluation.rows(), caption=f"{self.method}, scored on {self.evaluation.protocol}")
+
     @property
     def chosen(self) -> str | None:
         """What "auto" chose, as "method on combine"."""
@@ -43,16 +48,20 @@ class Calibration:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         found = {**self.evaluation.to_dict(), "type": "calibration", "method": self.method}
-        return found if self.chosen is None else {**found, "chosen": self.chosen}
+        if self.chosen is None:
+            return found
+        return {**found, "chosen": self.chosen, "candidates": getattr(self.calibrator, "table_", [])}
 
 
 @dataclass(frozen=True)
 class Calibrated:
     """Calibrated predictions: distributions, confidences of the predicted labels, and those labels."""
 
-    probs: Array
-    confidence: Array
-    prediction: Array
+    probs: Array = field(repr=False)
+    confidence: Array = field(repr=False)
+    prediction: Array = field(repr=False)
+    labels: Array | None = field(default=None, repr=False)
+    class_names: tuple[str, ...] | None = field(default=None, repr=False)
 
     @property
     def mean_confidence(self) -> float:
@@ -60,9 +69,23 @@ class Calibrated:
         return float(np.mean(self.confidence)) if len(self.confidence) else float("nan")
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz with the arrays probs, confidence and prediction; it appears whole or not at all."""
+        """Write an .npz with the arrays probs, confidence and prediction, and labels and class_names if known.
+
+        It appears whole or not at all, and :func:`veridical.load` reads it as the predictions of one source.
+        """
+        if Path(path).suffix != ".npz":
+            raise FileFormatError(f"calibrated predictions are written as .npz, not as {str(path)!r}; name it so.")
+        arrays = {"probs": self.probs, "confidence": self.confidence, "prediction": self.prediction}
+        if self.labels is not None:
+            arrays["labels"] = self.labels
+        if self.class_names is not None:
+            arrays["class_names"] = np.array(self.class_names)
         with atomic_file(path) as stream:
-            np.savez(stream, probs=self.probs, confidence=self.confidence, prediction=self.prediction)
+            np.savez(stream, **arrays)  # type: ignore[arg-type]
+
+    def _repr_html_(self) -> str:
+        facts = [["samples", str(len(self.prediction))], ["mean confidence", f"{100 * self.mean_confidence:.2f} %"]]
+        return html_table(["calibrated", ""], facts)
 
 
 def fit_calibrator(
@@ -84,7 +107,7 @@ def fit_calibrator(
     predictions, labels, kind, sources_axis, n_threads, progress
         As in :func:`veridical.evaluate`.
     method : str
-        The name of a calibrator; "auto" chooses one by cross-validation.
+        The name of a calibrator, also on a pool as in "log-pool+matrix"; "auto" chooses one by cross-validation.
     random_state : int
     **parameters
         Passed on to the calibrator.
@@ -94,9 +117,11 @@ def fit_calibrator(
     Calibration
     """
     given = labelled(predictions, labels, kind, sources_axis)
-    calibrator = make_calibrator(method, random_state, n_threads=n_threads, **parameters)
-    judged = evaluate(given, methods=["mean", method], random_state=random_state, n_threads=n_threads)
-    return Calibration(calibrator.fit(given, progress=progress), judged, calibrator.name)
+    name = canonical(method)
+    calibrator = make_calibrator(name, random_state, n_threads=n_threads, **parameters)
+    options = {"floors": True, "intervals": False, "random_state": random_state}
+    judged = judge(given, ("mean", name), options, n_threads, progress, {name: parameters})
+    return Calibration(calibrator.fit(given, progress=progress), judged.evaluation, name)
 
 
 def apply_calibrator(
@@ -104,4 +129,10 @@ def apply_calibrator(
 ) -> Calibrated:
     """Calibrated distributions, confidences and labels of new predictions; nothing is learned from them."""
     given = as_predictions(predictions, kind, sources_axis)
-    return Calibrated(calibrator.predict_proba(given), calibrator.predict_confidence(given), calibrator.predict(given))
+    return Calibrated(
+        probs=calibrator.predict_proba(given),
+        confidence=calibrator.predict_confidence(given),
+        prediction=calibrator.predict(given),
+        labels=given.labels,
+        class_names=given.class_names,
+    )

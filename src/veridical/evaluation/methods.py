@@ -26,17 +26,24 @@ MEMBERS = "members"
 ALIASES = {"de": "mean", "se": "mean", "ptde": "ptde-kde", "ts": "temperature", "opt": "opt-kde"}
 
 
+def canonical(name: str) -> str:
+    """The one spelling of a method: ``mean``, ``temperature``, or ``log-pool+matrix`` for a method on a pool."""
+    pooled, plus, method = name.lower().strip().rpartition("+")
+    method = ALIASES.get(method, method)
+    if not plus:
+        return check_choice(method, [MEMBERS, *COMBINERS, *calibrators()], "method")
+    chosen = calibrators()[check_choice(method, calibrators(), "method")]
+    return f"{check_choice(ALIASES.get(pooled, pooled), chosen.combinations, f'combine for {method}')}+{method}"
+
+
 def resolve_methods(names: Sequence[str]) -> tuple[str, ...]:
-    """Canonical names, in order; an unknown one is answered with the list."""
-    known = [MEMBERS, *COMBINERS, *calibrators()]
-    return tuple(
-        dict.fromkeys(check_choice(ALIASES.get(name.lower(), name.lower()), known, "method") for name in names)
-    )
+    """Canonical names, in order and each once; an unknown one is answered with the list."""
+    return tuple(dict.fromkeys(canonical(name) for name in names))
 
 
 def title_of(method: str) -> str:
     """How tables call a method."""
-    return COMBINERS[method][0] if method in COMBINERS else method
+    return COMBINERS[method][0] if method in COMBINERS else method.replace("+", " + ")
 
 
 def combine(predictions: Predictions, method: str, n_threads: int | None = None) -> Truth:
@@ -57,10 +64,10 @@ def source_probs(predictions: Predictions, s: int, n_threads: int | None = None)
 
 def make_calibrator(method: str, random_state: int, **parameters: Any) -> Calibrator:
     """A calibrator by name; absent sources are left out, and ``random_state`` goes to those that have one."""
-    chosen = calibrators()[check_choice(ALIASES.get(method, method), calibrators(), "calibrator")]
+    pooled, plus, name = canonical(method).rpartition("+")
+    chosen = calibrators()[check_choice(name, calibrators(), "calibrator")]
     takes = inspect.signature(chosen).parameters
-    given = {"missing": "skip", "random_state": random_state, **parameters}
-    unknown = [name for name in parameters if name not in takes]
-    if unknown:
-        check_choice(unknown[0], takes, f"parameter of {method}")
-    return chosen(**{name: value for name, value in given.items() if name in takes})
+    for parameter in parameters:
+        check_choice(parameter, takes, f"parameter of {name}")
+    given = {"missing": "skip", "random_state": random_state, **({"combine": pooled} if plus else {}), **parameters}
+    return chosen(**{key: value for key, value in given.items() if key in takes})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -131,13 +131,12 @@ def score(
     probs: Array,
     reference: Array,
     *,
-    confidence: Array | None = None,
     is_source: bool = False,
     **options: Any,
 ) -> MethodScores:
-    """Figures of one method's distributions; ``reference`` are the mean's labels."""
+    """Figures of one method's distributions, as a user gets them; ``reference`` are the mean's labels."""
     predicted = probs.argmax(axis=1)
-    top = probs[np.arange(len(probs)), predicted] if confidence is None else confidence
+    top = probs[np.arange(len(probs)), predicted]
     found = summary(labels, probs, **options)
     mean_confidence = float(np.mean(top, dtype=np.float64)) if len(top) else float("nan")
     return MethodScores(
@@ -189,8 +188,9 @@ def evaluate(
     labels : array of N integers, optional
         Where ``predictions`` have none.
     methods : sequence of str
-        Of "members", "mean", "tde", "atde" and the names of calibrators.  Where a calibrator takes part, the samples
-        are split into two random halves: calibrators are fitted on one, and everything is scored on the other.
+        Of "members", "mean", "tde", "atde" and the names of calibrators, also on a pool as in "log-pool+matrix".
+        Where a calibrator takes part, the samples are split into two random halves: calibrators are fitted on one,
+        and everything is scored on the other.  What is scored are the distributions that ``predict_proba`` gives.
     kind, sources_axis
         As in :func:`veridical.discover`.
     floors : bool
@@ -246,8 +246,12 @@ def judge(
     options: dict[str, Any],
     n_threads: int | None = None,
     progress: Progress | None = None,
+    parameters: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Judged:
-    """Score canonical ``names`` on labelled predictions, and keep the distributions; ``options`` go to the summary."""
+    """Score canonical ``names`` on labelled predictions, and keep the distributions.
+
+    ``options`` go to the summary, ``parameters[name]`` to the calibrator of that name.
+    """
     report = progress or (lambda done, total, what: None)
     random_state = options["random_state"]
     held_out = any(name != MEMBERS and name not in COMBINERS for name in names)
@@ -264,7 +268,8 @@ def judge(
         if name in COMBINERS:
             probs[name] = combine(scored_on, name, n_threads).probs
         else:
-            fitted[name] = make_calibrator(name, random_state).fit(fitted_on)
+            chosen = make_calibrator(name, random_state, **(parameters or {}).get(name, {}))
+            fitted[name] = chosen.fit(fitted_on, progress=progress)
             probs[name] = fitted[name].predict_proba(scored_on)
         found.append(score(name, title_of(name), labels_of(scored_on), probs[name], reference, **options))
     report(len(names), len(names), "done")

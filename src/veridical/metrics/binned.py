@@ -65,10 +65,15 @@ def _cuts(n_samples: int, n_bins: int) -> npt.NDArray[np.intp]:
     return np.rint(np.arange(1, n_bins) * n_samples / n_bins).astype(np.intp) - 1
 
 
+def _count_repetitions(weight: Floats) -> bool:
+    """Whether weights are whole numbers, which say how often each sample occurred."""
+    return np.array_equal(weight, np.floor(weight))
+
+
 def _weighted_cuts(weight: Floats, n_bins: int) -> npt.NDArray[np.intp]:
     """The same positions where sorted sample i stands for ``weight[i]`` samples."""
     cumulative = np.cumsum(weight)
-    if np.array_equal(weight, np.floor(weight)):
+    if _count_repetitions(weight):
         return np.searchsorted(cumulative, _cuts(int(cumulative[-1]), n_bins), side="right")
     shares = np.arange(1, n_bins) * (float(cumulative[-1]) / n_bins)
     return np.searchsorted(cumulative, shares * (1 - 1e-12), side="left")
@@ -221,13 +226,22 @@ def classwise_ece(
 
 def debiased_ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass") -> float:
     """:func:`debiased_ece` of a checked sample."""
-    _, sums = bins_of(sample, n_bins, binning)
-    weight, confidence, correct = sums[:, sums[0] > 0]
+    edges, sums = bins_of(sample, n_bins, binning)
+    filled = sums[0] > 0
+    weight, confidence, correct = sums[:, filled]
+    n_samples = weight
+    if sample.weight is not None and not _count_repetitions(sample.weight):
+        # Kish's effective size, (sum of weights)^2 / sum of squared weights; 1 for one sample, up to rounding.
+        largest = sample.weight.max()  # dividing by it, so that squares neither overflow nor vanish needlessly
+        squared = sample.reweighted((sample.weight / largest) ** 2)
+        squares = sums_per_bin(squared, edges, equal_width=binning == "width")[0, filled]
+        size = np.divide((weight / largest) ** 2, squares, out=np.ones_like(weight), where=squares > 0)
+        n_samples = np.round(size, 9)
     accuracy = correct / weight
     squared_gap = (confidence / weight - accuracy) ** 2
     # The squared gap contains the variance of the bin's accuracy; one sample cannot tell the two apart.
-    several = weight > 1
-    variance = accuracy[several] * (1 - accuracy[several]) / (weight[several] - 1)
+    several = n_samples > 1
+    variance = accuracy[several] * (1 - accuracy[several]) / (n_samples[several] - 1)
     return float(np.sqrt(max((squared_gap[several] - variance) @ weight[several] / weight.sum(), 0.0)))
 
 
@@ -241,7 +255,8 @@ def debiased_ece(
 
     The plain estimate contains the variance of each bin's accuracy and so stays above zero for a perfectly
     calibrated model; here that variance is subtracted.  A negative sum gives 0, and so does a bin with one sample,
-    which cannot tell error from variance.
+    which cannot tell error from variance.  Where weights are not all whole numbers, :math:`n_b - 1` is made of the
+    bin's effective size :math:`(\sum w)^2 / \sum w^2`, which does not depend on the weights' scale.
 
     Parameters
     ----------
@@ -255,7 +270,8 @@ def debiased_ece(
 
     References
     ----------
-    Kumar, Liang and Ma, "Verified uncertainty calibration", NeurIPS 2019.
+    Kumar, Liang and Ma, "Verified uncertainty calibration", NeurIPS 2019; for the effective size, Kish, "Survey
+    sampling", Wiley 1965.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from veridical._kernels.outcomes import count_distribution
 from veridical.errors import ParameterError
 from veridical.metrics.binned import Binning, bins_of, sums_per_bin
 from veridical.metrics.sample import Floats, Sample, check_sample
-from veridical.predictions.validation import check_real
+from veridical.predictions.validation import as_numbers, check_real
 
 #: Bins up to this size get the exact distribution of their accuracy, whose cost grows with the square.
 _EXACT_UP_TO = 2000
@@ -55,7 +55,10 @@ def _exact_band(confidence: Floats, tail: float) -> tuple[float, float]:
 
 
 def _approximate_band(confidence: Floats, weight: Floats, tail: float) -> tuple[float, float]:
-    """The same from mean, variance and skewness (Cornish and Fisher), for weighted samples and large bins."""
+    """The same from mean, variance and skewness (Cornish and Fisher), for weighted samples and large bins.
+
+    Of few and very skewed samples the expansion may leave the mean outside; the band is then extended to it.
+    """
     total = weight.sum()
     shares = weight / total
     spread = confidence * (1 - confidence)
@@ -66,7 +69,16 @@ def _approximate_band(confidence: Floats, weight: Floats, tail: float) -> tuple[
     skewness = float(shares**3 @ (spread * (1 - 2 * confidence))) / deviation**3
     z = ndtri(np.array([tail, 1 - tail]))
     low, high = mean + deviation * (z + skewness * (z**2 - 1) / 6)
-    return max(float(low), 0.0), min(float(high), 1.0)
+    return max(min(float(low), mean), 0.0), min(max(float(high), mean), 1.0)
+
+
+def _band(confidence: Floats, weight: Floats, tail: float) -> tuple[float, float]:
+    """The band of one bin; samples of equal weight are counted, whatever the weight."""
+    if tail == 0.0:
+        return 0.0, 1.0
+    if len(confidence) <= _EXACT_UP_TO and np.all(weight == weight[0]):
+        return _exact_band(confidence, tail)
+    return _approximate_band(confidence, weight, tail)
 
 
 def _bands(sample: Sample, edges: Floats, tail: float) -> tuple[Floats, Floats]:
@@ -76,19 +88,15 @@ def _bands(sample: Sample, edges: Floats, tail: float) -> tuple[Floats, Floats]:
     starts, stops = np.concatenate(([0], cuts)), np.concatenate((cuts, [len(sample)]))
     low, high = np.full(n_bins, np.nan), np.full(n_bins, np.nan)
     for b, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-        inside = confidence[start:stop]
         weights = np.ones(stop - start) if weight is None else weight[start:stop]
-        if not weights.any():
-            continue
-        if weight is None and stop - start <= _EXACT_UP_TO:
-            low[b], high[b] = _exact_band(inside, tail)
-        else:
-            low[b], high[b] = _approximate_band(inside, weights, tail)
+        counted = weights > 0
+        if counted.any():
+            low[b], high[b] = _band(confidence[start:stop][counted], weights[counted], tail)
     return low, high
 
 
 def _check_edges(edges: Any) -> Floats:
-    fixed = np.asarray(edges, dtype=np.float64)
+    fixed = as_numbers(edges, "edges").astype(np.float64)
     if fixed.ndim != 1 or len(fixed) < 2 or fixed[0] != 0 or fixed[-1] != 1 or not np.all(np.diff(fixed) >= 0):
         raise ParameterError("edges must be at least two increasing numbers, the first 0 and the last 1.")
     return fixed
@@ -108,7 +116,8 @@ def reliability_curve(
 
     The band says where a bin's accuracy would fall if its confidences were right: the quantiles of the Poisson
     binomial distribution of its right predictions, exact for bins of up to 2,000 samples, otherwise (and with
-    weights) from its mean, variance and skewness.  A bin outside its band is evidence of miscalibration.
+    unequal weights) from its mean, variance and skewness.  A weighted sample is one draw, right or wrong as a whole.
+    A bin outside its band is evidence of miscalibration.
 
     Parameters
     ----------
@@ -117,7 +126,7 @@ def reliability_curve(
     edges : increasing numbers from 0 to 1, optional
         Bins of your own instead, for instance those of another method's curve.
     confidence_level : float
-        From 0 to 1.
+        From 0 to 1; with 1 the band is all of [0, 1].
 
     Returns
     -------

@@ -26,11 +26,14 @@ class Bootstrap:
     value : float
         On the sample itself.
     low, high : float
+        Within what the metric can be.  Where ``value`` is infinite: the lowest finite draw (if any) and infinity;
+        where it is undefined, NaN.
     confidence_level : float
     standard_error : float
-        Standard deviation over the resamples.
+        Standard deviation over the resamples; NaN where ``value`` is not finite.
     bias : float
-        Mean over the resamples minus ``value``: calibration errors grow when samples repeat.
+        Mean over the resamples minus ``value``: calibration errors grow when samples repeat.  NaN where ``value`` is
+        not finite.
     draws : (n_resamples,) array
     """
 
@@ -52,12 +55,13 @@ class Comparison:
     ----------
     metric : str
     value_a, value_b, difference : float
-        On the sample itself; ``difference`` is a minus b.
+        On the sample itself; ``difference`` is a minus b, and NaN where both are infinite.
     low, high : float
-        Interval of the difference.
+        Interval of the difference; as in :class:`Bootstrap` where that is not finite.
     confidence_level : float
     wins, losses, n_resamples : int
-        In how many resamples a was better, and b; the rest are ties.
+        In how many resamples a was better, and b.  The rest are ties, and resamples on which the difference is
+        undefined.
     draws : (n_resamples,) array of differences
     """
 
@@ -75,16 +79,34 @@ class Comparison:
 
 
 def interval_of(
-    value: float, draws: Floats, confidence_level: float, method: str, least: float = 0.0
+    value: float, draws: Floats, confidence_level: float, method: str, least: float = 0.0, most: float = np.inf
 ) -> tuple[float, float]:
-    """The interval's ends, not below ``least``; draws on which the metric is undefined (NaN) are left out."""
+    """The interval's ends, from ``least`` to ``most``; draws on which the metric is undefined (NaN) are left out.
+
+    An infinite value has no quantiles to speak of: its interval goes from there to the furthest finite draw.
+    """
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
     check_choice(method, INTERVALS, "method")
+    if np.isnan(value):
+        return np.nan, np.nan
+    if np.isinf(value):
+        finite = draws[np.isfinite(draws)]
+        if value > 0:
+            return float(finite.min(initial=np.inf)), np.inf
+        return -np.inf, float(finite.max(initial=-np.inf))
     tail = (1 - level) / 2
     low, high = (float(end) for end in np.quantile(defined_only(draws), (tail, 1 - tail)))
     if method == "basic":
         low, high = 2 * value - high, 2 * value - low
-    return max(low, least), max(high, least)
+    return min(max(low, least), most), min(max(high, least), most)
+
+
+def _spread_and_bias(value: float, draws: Floats) -> tuple[float, float]:
+    """Standard deviation of the draws, and how far their mean lies above the value."""
+    if not np.isfinite(value):
+        return np.nan, np.nan
+    defined = defined_only(draws)
+    return float(defined.std()), float(defined.mean()) - value
 
 
 def bootstrap(
@@ -134,16 +156,16 @@ def bootstrap(
     >>> result.value, 0.65 < result.low < 0.8 < result.high < 0.95
     (0.8, True)
     """
-    evaluate = evaluator(get_metric(metric), options)
+    found = get_metric(metric)
+    evaluate = evaluator(found, options)
     check_integer(n_resamples, "n_resamples", 1)
     sample = check_sample(y_true, probs, sample_weight, options.get("score"))
     value = evaluate(sample)
     draws = resample([evaluate], [sample], n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)[
         :, 0
     ]
-    low, high = interval_of(value, draws, confidence_level, method)
-    spread, bias = float(defined_only(draws).std()), float(defined_only(draws).mean()) - value
-    return Bootstrap(metric, value, low, high, confidence_level, spread, bias, draws)
+    low, high = interval_of(value, draws, confidence_level, method, most=found.highest)
+    return Bootstrap(metric, value, low, high, confidence_level, *_spread_and_bias(value, draws), draws)
 
 
 def compare(
@@ -190,9 +212,12 @@ def compare(
     samples = [check_sample(y_true, probs, sample_weight, options.get("score")) for probs in (probs_a, probs_b)]
     value_a, value_b = (evaluate(sample) for sample in samples)
     draws = resample([evaluate], samples, n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)
-    differences = draws[:, 0] - draws[:, 1]
-    low, high = interval_of(value_a - value_b, differences, confidence_level, method, least=-np.inf)
-    better = np.sign(differences) * (-1 if found.lower_is_better else 1)
+    with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined, and says so by being NaN
+        differences = draws[:, 0] - draws[:, 1]
+    low, high = interval_of(
+        value_a - value_b, differences, confidence_level, method, least=-found.highest, most=found.highest
+    )
+    better = -differences if found.lower_is_better else differences
     return Comparison(
         metric=metric,
         value_a=value_a,

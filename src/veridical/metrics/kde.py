@@ -19,6 +19,11 @@ _NO_BANDWIDTH = 1e-12
 #: Grid cells per kernel half-width, and the fewest and most cells of a grid.
 _CELLS_PER_HALF_WIDTH = 256
 _FEWEST_CELLS, _MOST_CELLS = 1 << 10, 1 << 20
+#: A few samples close together and one far away want more cells than they are worth: beyond 2^14, so many a sample.
+_CELLS_PER_SAMPLE = 64
+#: A kernel this much wider than [0, 1] is uniform on it, once mirrored: its slowest wave is damped to
+#: 105 / (256 pi)^4 < 1e-9.  Wider ones would only take memory.
+_WIDEST_HALF_WIDTH = 256.0
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,13 @@ class ReflectingGrid:
     @classmethod
     def around(cls, confidence: Floats, bandwidth: float, weight: Floats | None = None) -> ReflectingGrid:
         """A grid for these confidences, with cells small beside the kernel."""
-        half_width = HALF_WIDTH * bandwidth
+        half_width = min(HALF_WIDTH * bandwidth, _WIDEST_HALF_WIDTH)
         counted = confidence if weight is None else confidence[weight > 0]
         low = max(float(counted.min()) - half_width, 0.0)
         high = min(float(counted.max()) + half_width, 1.0)
         wanted = _CELLS_PER_HALF_WIDTH * (high - low) / half_width
-        n_cells = 1 << int(np.ceil(np.log2(np.clip(wanted, _FEWEST_CELLS, _MOST_CELLS))))
+        most = min(max(_CELLS_PER_SAMPLE * len(counted), 1 << 14), _MOST_CELLS)
+        n_cells = 1 << int(np.ceil(np.log2(np.clip(wanted, _FEWEST_CELLS, most))))
         return cls(low, (high - low) / n_cells, n_cells, half_width)
 
     @property
@@ -134,7 +140,7 @@ def ece_kde(y_true: Any, probs: Any, *, bandwidth: float | None = None, sample_w
 
     where P is the density of all confidences, A that of the right ones (divided by N), both estimated with the
     triweight kernel and mirrored at 0 and 1.  Samples are spread linearly onto a grid of at least 256 cells per
-    kernel half-width, so that the density is a product of cosine transforms.
+    kernel half-width (2^20 cells at most), so that the density is a product of cosine transforms.
 
     Parameters
     ----------

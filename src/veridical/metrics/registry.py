@@ -7,6 +7,7 @@ adding one entry here.  Modules are imported when a metric is used, so that list
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -36,6 +37,8 @@ class Metric:
         Whether tables show it times 100.
     in_paper : bool
         Whether it is one of the paper's columns, which a summary shows.
+    highest : float
+        The largest possible value; the least is 0 for all.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Metric:
     is_calibration_error: bool = False
     in_percent: bool = False
     in_paper: bool = False
+    highest: float = 1.0
 
     @property
     def function(self) -> Callable[..., float]:
@@ -64,7 +68,9 @@ class Metric:
         return importlib.import_module(f"veridical.metrics.{self.module}")
 
     def text(self, value: float) -> str:
-        """``value`` as tables show it."""
+        """``value`` as tables show it: infinity in words, a dash for what is undefined."""
+        if not math.isfinite(value):
+            return "–" if math.isnan(value) else ("infinite" if value > 0 else "−infinite")
         return f"{100 * value:.2f} %" if self.in_percent else f"{value:.4f}"
 
 
@@ -86,8 +92,16 @@ def _error(
 _ALL = (
     _error("ece_kde", "ECE-KDE", "kde", "calibration error by kernel density", in_paper=True),
     _error("ece", "ECE", "binned", "expected calibration error over bins of confidence", in_paper=True),
-    Metric("nll", "NLL", "proper", "negative log-likelihood", needs_vectors=True, in_paper=True),
-    Metric("brier", "Brier", "proper", "squared error summed over classes (MSE)", needs_vectors=True, in_paper=True),
+    Metric("nll", "NLL", "proper", "negative log-likelihood", needs_vectors=True, in_paper=True, highest=math.inf),
+    Metric(
+        "brier",
+        "Brier",
+        "proper",
+        "squared error summed over classes (MSE)",
+        needs_vectors=True,
+        in_paper=True,
+        highest=2.0,
+    ),
     _error("ks_error", "KS", "ks", "largest cumulative gap of confidence and accuracy", in_paper=True),
     Metric(
         "accuracy",
@@ -107,6 +121,7 @@ _ALL = (
         "proper",
         "negative log-likelihood after cross-fitted temperature scaling",
         needs_vectors=True,
+        highest=math.inf,
     ),
     Metric(
         "error_auroc",

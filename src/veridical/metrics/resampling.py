@@ -57,14 +57,17 @@ def resample(
 ) -> Floats:
     """Metrics on the same resamples of parallel samples; shape (n_resamples, samples * metrics), samples outermost.
 
-    Sample i of one is sample i of the others; each may be sorted its own way once it is in here.
+    Sample i of one is sample i of the others, of the same weight; each may be sorted its own way once it is in here.
+    Samples of weight zero do not count, so they are not drawn either: every resample has as many samples as count.
     """
     orders = [sample.order() for sample in samples]
     ordered = [sample.taken(order, in_order=True) for sample, order in zip(samples, orders, strict=True)]
-    n_samples = len(samples[0])
+    n_samples, given = len(samples[0]), samples[0].weight
+    counted = np.arange(n_samples) if given is None else np.flatnonzero(given)
 
     def draw(generator: np.random.Generator) -> list[float]:
-        counts = np.bincount(generator.integers(0, n_samples, n_samples), minlength=n_samples).astype(np.float64)
+        drawn_samples = counted[generator.integers(0, len(counted), len(counted))]
+        counts = np.bincount(drawn_samples, minlength=n_samples).astype(np.float64)
         values = []
         for sample, order in zip(ordered, orders, strict=True):
             weight = counts[order]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +13,14 @@ from veridical.metrics.intervals import interval_of
 from veridical.metrics.registry import METRICS, Metric
 from veridical.metrics.resampling import redraw_outcomes, resample
 from veridical.metrics.sample import Sample, check_sample
-from veridical.predictions.validation import RandomState, check_integer, check_real
+from veridical.predictions.validation import RandomState, check_choice, check_integer, check_real
+
+
+def _for_json(value: float | None) -> float | str | None:
+    """JSON has neither NaN nor infinity."""
+    if value is None or math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("infinity" if value > 0 else "-infinity")
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,9 @@ class SummaryRow:
         if self.floor is not None and self.floor_high is not None:
             floor = f"{metric.text(self.floor)} (95 %: {metric.text(self.floor_high)})"
         if self.low is not None and self.high is not None:
-            interval = f"{metric.text(self.low)} to {metric.text(self.high)}"
+            low, high = metric.text(self.low), metric.text(self.high)
+            # An interval that is a point at infinity, or undefined, is said once.
+            interval = f"{low} to {high}" if math.isfinite(self.low) else high
         return [metric.title, metric.text(self.value), floor, interval]
 
 
@@ -64,11 +74,15 @@ class Summary:
         return iter(self.rows)
 
     def __getitem__(self, metric: str) -> SummaryRow:
-        return {row.metric: row for row in self.rows}[metric]
+        rows = {row.metric: row for row in self.rows}
+        return rows[check_choice(metric, rows, "metric")]
 
-    def to_dict(self) -> dict[str, dict[str, float | None]]:
-        """Metric name -> its figures, ready for JSON."""
-        return {row.metric: {key: value for key, value in asdict(row).items() if key != "metric"} for row in self.rows}
+    def to_dict(self) -> dict[str, dict[str, float | str | None]]:
+        """Metric name -> its figures, ready for JSON: undefined is None, infinite is "infinity"."""
+        return {
+            row.metric: {key: _for_json(value) for key, value in asdict(row).items() if key != "metric"}
+            for row in self.rows
+        }
 
     def table(self) -> list[list[str]]:
         """Heading and rows, without the columns that are empty throughout."""
@@ -112,7 +126,8 @@ def _intervals(
         [metric.of_sample for metric in metrics], [sample], n_resamples=n_resamples, random_state=random_state
     )
     return {
-        metric.name: interval_of(values[metric.name], draws[:, j], level, "basic") for j, metric in enumerate(metrics)
+        metric.name: interval_of(values[metric.name], draws[:, j], level, "basic", most=metric.highest)
+        for j, metric in enumerate(metrics)
     }
 
 

@@ -105,5 +105,5 @@ def predictive_uncertainty(
     step = max(1, _BLOCK_NUMBERS // (given.n_sources * given.n_classes))
     blocks = [(start, min(start + step, given.n_samples)) for start in range(0, given.n_samples, step)]
     parts = run_blocks(lambda block: _block_entropies(given, *block), blocks, n_threads)
-    total, member = (np.concatenate([np.empty(0), *column]) for column in zip(*parts, strict=True))
+    total, member = (np.concatenate([np.empty(0), *(part[j] for part in parts)]) for j in range(2))
     return PredictiveUncertainty(total, member, np.maximum(total - member, 0.0), truth.hv.astype(np.float64))

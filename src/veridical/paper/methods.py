@@ -52,15 +52,20 @@ class Method:
         return self.calibrator in _OPTIMISED or not (self.needs_truth or self.calibrator == "auto")
 
 
-def _method(label: str, calibrator: str, literal: bool, **parameters: Any) -> Method:
-    if literal and calibrator in _OPTIMISED:
-        parameters |= PAPER_SETTING
+def _method(label: str, calibrator: str, literal_batch: int | None, **parameters: Any) -> Method:
+    if literal_batch is not None and calibrator in _OPTIMISED:
+        parameters |= {**PAPER_SETTING, "batch_size": literal_batch}
         if calibrator.startswith("ptde"):
             parameters["hv_scale"] = "raw"
     return Method(label, calibrator, parameters)
 
 
-def table_methods(table: str, *, extended: bool = False, literal: bool = False) -> tuple[Method, ...]:
+def paper_batch(n_samples: int) -> int:
+    """The paper's batches: 1,000 of CIFAR's test set of 10,000, and 10,000 of ImageNet's of 50,000."""
+    return 10_000 if n_samples >= 50_000 else 1_000
+
+
+def table_methods(table: str, *, extended: bool = False, literal_batch: int | None = None) -> tuple[Method, ...]:
     """The methods of a table, in the paper's order.
 
     Parameters
@@ -68,21 +73,21 @@ def table_methods(table: str, *, extended: bool = False, literal: bool = False) 
     table : {"table2", "table3", "table4"}
     extended : bool
         Also everything else that is registered.
-    literal : bool
-        The paper's own setting of the optimised methods (one batch per epoch, 70 and 5 epochs, raw HV) instead of
-        this library's.
+    literal_batch : int, optional
+        The paper's own setting of the optimised methods (one batch of so many samples per epoch, 70 and 5 epochs,
+        raw HV) instead of this library's.
     """
     baselines = [
-        _method("DE", "identity", literal),
-        _method("TS", "temperature", literal, loss="mse"),  # the ETS authors' convention, which the paper follows
-        _method("ETS", "ets", literal),
-        _method("IRM", "irm", literal),
+        _method("DE", "identity", literal_batch),
+        _method("TS", "temperature", literal_batch, loss="mse"),  # the ETS authors' convention, which the paper follows
+        _method("ETS", "ets", literal_batch),
+        _method("IRM", "irm", literal_batch),
     ]
-    optimised = [_method(name, name, literal) for name in _OPTIMISED]
+    optimised = [_method(name, name, literal_batch) for name in _OPTIMISED]
     chosen = {
-        "table2": [*baselines, _method("pTDE", "ptde-kde", literal)],
+        "table2": [*baselines, _method("pTDE", "ptde-kde", literal_batch)],
         "table3": optimised,
-        "table4": [*baselines, _method("Spline", "spline", literal), *optimised],
+        "table4": [*baselines, _method("Spline", "spline", literal_batch), *optimised],
     }[table]
     if extended:
         shown = {method.calibrator for method in chosen if not method.parameters or method.calibrator in _OPTIMISED}

@@ -10,7 +10,7 @@ import numpy as np
 from veridical.paper.extended import HALVES_NOTE, Extended, judge_by_halves
 from veridical.paper.halves import Halves
 from veridical.paper.inputs import Ensemble, check_sources
-from veridical.paper.methods import Method, table_methods
+from veridical.paper.methods import Method, paper_batch, table_methods
 from veridical.paper.published import published_sources
 from veridical.paper.scores import COLUMNS, Scores
 from veridical.paper.tables import PairedDifference, Row, Table, Value, with_best_marked, with_published
@@ -62,11 +62,12 @@ def posthoc_tables(
     progress: Progress | None = None,
 ) -> list[Table]:
     """Several of Tables 2 to 4 from the same fits; the parameters are those of :func:`table2`."""
-    wanted = {table: table_methods(table, literal=literal, extended=extended is not None) for table in tables}
-    fitted = {method.key: method for methods in wanted.values() for method in methods}
     rows: dict[str, list[Row]] = {table: [] for table in tables}
     pairs: dict[str, list[PairedDifference]] = {table: [] for table in tables}
     for ensemble in ensembles:
+        batch = paper_batch(ensemble.predictions.n_samples) if literal else None
+        wanted = {table: table_methods(table, literal_batch=batch, extended=extended is not None) for table in tables}
+        fitted = {method.key: method for methods in wanted.values() for method in methods}
         for n in posthoc_sources(ensemble, sources):
             if progress is not None:
                 progress(f"{ensemble.name}, {n} sources: {len(fitted)} methods on {n_splits} random halves")

@@ -169,8 +169,7 @@ def table1(
     5.45
     """
     variants, report = rules(updates), progress or (lambda said: None)
-    rows: list[Row] = []
-    pairs: list[PairedDifference] = []
+    rows, pairs = list[Row](), list[PairedDifference]()
     for ensemble in ensembles:
         steps = check_sources(sources or default_sources(ensemble.predictions.n_sources), ensemble)
         report(f"{ensemble.name}: DE, TDE, aTDE with {', '.join(map(str, steps))} sources")

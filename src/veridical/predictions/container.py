@@ -17,8 +17,11 @@ from veridical.predictions.validation import (
     check_choice,
     check_labels,
     check_names,
+    check_random_state,
+    check_real,
     check_scores,
     result_dtype,
+    tolerance_of,
 )
 
 
@@ -85,7 +88,12 @@ class Predictions:
         """The precision that the numbers are stored in."""
         if isinstance(self._values, np.ndarray):
             return self._values.dtype
-        return np.result_type(*self._values)
+        return max((source.dtype for source in self._values), key=lambda dtype: (dtype.kind == "f", dtype.itemsize))
+
+    @property
+    def sum_tolerance(self) -> float:
+        """How far from one the sum of a source's probabilities may be: as far as its coarsest source needs."""
+        return max(tolerance_of(source.dtype) for source in self)
 
     @property
     def result_dtype(self) -> np.dtype[Any]:
@@ -115,6 +123,7 @@ class Predictions:
         ``sources`` may also be a list of source names.  Slices are views, other selections copies.
         """
         chosen = self._source_indices(sources)
+        samples = samples if samples is None else _indices(samples, self.n_samples, "samples")
         if isinstance(self._values, np.ndarray):
             values: Any = self._values if sources is None else self._values[chosen]
             values = values if samples is None else values[:, samples]
@@ -132,10 +141,8 @@ class Predictions:
     def _source_indices(self, sources: Any) -> Any:
         if sources is None:
             return slice(None)
-        if isinstance(sources, slice):
-            return sources
-        chosen = np.atleast_1d(np.asarray(sources))
-        if chosen.dtype.kind in "UO":
+        chosen = np.atleast_1d(np.asarray(sources)) if not isinstance(sources, slice) else sources
+        if isinstance(chosen, np.ndarray) and chosen.dtype.kind in "UO":
             known = {name: s for s, name in enumerate(self.source_names or ())}
             unknown = [str(name) for name in chosen if name not in known]
             if unknown:
@@ -143,18 +150,19 @@ class Predictions:
                     f"no source is called {unknown[0]!r}; the sources are: {', '.join(known) or 'unnamed'}."
                 )
             return np.asarray([known[name] for name in chosen], dtype=np.intp)
-        return chosen
+        return _indices(chosen, self.n_sources, "sources")
 
     def split(
         self, *, random_state: int | np.random.Generator | None = None, size: float = 0.5
     ) -> tuple[Predictions, Predictions]:
         """Two random parts, the first with ``size`` of the samples (rounded down); each keeps the samples' order."""
-        if not 0 < size < 1:
+        share = check_real(size, "size", 0.0, 1.0)
+        if share in (0.0, 1.0):
             raise ParameterError(f"size is {size!r}; give a share between 0 and 1.")
         if self.n_samples < 2:
             raise ShapeError(f"{self.n_samples} sample cannot be split into two parts; at least two are needed.")
-        order = np.random.default_rng(random_state).permutation(self.n_samples)
-        cut = min(max(int(self.n_samples * size), 1), self.n_samples - 1)
+        order = check_random_state(random_state).permutation(self.n_samples)
+        cut = min(max(int(self.n_samples * share), 1), self.n_samples - 1)
         return self.select(samples=np.sort(order[:cut])), self.select(samples=np.sort(order[cut:]))
 
     def __repr__(self) -> str:
@@ -198,10 +206,26 @@ def _as_sources(values: Any, sources_axis: int) -> Array | tuple[Array, ...]:
     return array
 
 
+def _indices(chosen: Any, size: int, what: str) -> Any:
+    """What NumPy indexes one axis of ``size`` with, checked; one number becomes a list of one."""
+    if isinstance(chosen, slice):
+        return chosen
+    wanted = np.atleast_1d(np.asarray(chosen))
+    if wanted.size == 0:
+        if what == "sources":
+            raise ParameterError("no sources are selected; at least one is needed.")
+        wanted = wanted.astype(np.intp)
+    try:
+        np.arange(size)[wanted]
+    except IndexError as error:
+        raise ParameterError(f"these {what} cannot be selected: {error}.") from None
+    return wanted
+
+
 def as_predictions(values: Any, kind: Kind | None = None, sources_axis: int | None = None) -> Predictions:
     """``values`` if it is a :class:`Predictions` already, otherwise one made of it."""
     if not isinstance(values, Predictions):
-        return Predictions(values, kind=kind or "probs", sources_axis=sources_axis or 0)
+        return Predictions(values, kind="probs" if kind is None else kind, sources_axis=sources_axis or 0)
     if kind is not None and kind != values.kind:
         raise ParameterError(f"kind={kind!r} contradicts the predictions, which hold {values.kind!r}; leave it out.")
     if sources_axis:

@@ -84,6 +84,10 @@ def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def as_numbers(values: Any, what: str) -> Array:
     """``values`` as an array of real numbers, without a copy where it is one already."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise DtypeError(
+            f"{what} is a masked array, whose mask would be lost; fill it, with NaN where a source is absent."
+        )
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -147,10 +151,15 @@ def check_names(names: Sequence[str] | None, expected: int, what: str) -> tuple[
     result = tuple(str(name) for name in names)
     if len(result) != expected:
         raise ShapeError(f"there are {len(result)} {what} names for {expected} {what}s; give one name each.")
+    if len(set(result)) < expected:
+        twice = next(name for name in result if result.count(name) > 1)
+        raise ParameterError(
+            f"two {what}{'es' if what == 'class' else 's'} are called {twice!r}; give each its own name."
+        )
     return result
 
 
-def reject_row(row: Array, kind: Kind, where: str) -> NoReturn:
+def reject_row(row: Array, kind: Kind, where: str, tolerance: float | None = None) -> NoReturn:
     """Say what is wrong with a row of scores that is no distribution; ``where`` names the row, as in "sample 7"."""
     values = np.asarray(row, dtype=np.float64)
     noun = {"probs": "probability", "logits": "logit", "log_probs": "log-probability"}[kind]
@@ -165,7 +174,7 @@ def reject_row(row: Array, kind: Kind, where: str) -> NoReturn:
         raise NegativeProbabilityError(f"{where}: the probability of class {l} is {values[l]:g}; {_hint(values)}.")
     with np.errstate(over="ignore"):
         total = float(values.sum() if kind == "probs" else np.exp(values).sum())
-    tolerance = tolerance_of(np.asarray(row).dtype)
+    tolerance = tolerance_of(np.asarray(row).dtype) if tolerance is None else tolerance
     of_what = "the probabilities" if kind == "probs" else "the exponentials of the log-probabilities"
     advice = _hint(values) if kind == "probs" else 'if these are unnormalised scores, say kind="logits"'
     raise NotNormalisedError(

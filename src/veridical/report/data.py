@@ -176,7 +176,7 @@ class ReportData:
     versions: dict[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: NaN and infinity are None, and the evaluation reads as ``--json`` prints it."""
+        """Ready for JSON, which has no NaN (None here) and no infinity (a word here, as ``--json`` prints it)."""
         found = asdict(self)
         found["inspection"] = self.inspection.to_dict()
         found["evaluation"] = None if self.evaluation is None else self.evaluation.to_dict()
@@ -190,5 +190,5 @@ def _for_json(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_for_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return None
+        return None if math.isnan(value) else ("infinity" if value > 0 else "-infinity")
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

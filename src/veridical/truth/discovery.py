@@ -22,7 +22,6 @@ from veridical.predictions.validation import (
     reject_missing,
     reject_nobody,
     reject_row,
-    tolerance_of,
 )
 from veridical.truth.projection import LABEL_MARGIN
 
@@ -160,7 +159,7 @@ def discover(
         kind=_KIND_CODE[given.kind],
         skip_missing=missing == "skip",
         keep_label=bool(accuracy_preserving),
-        tolerance=tolerance_of(given.dtype),
+        tolerance=given.sum_tolerance,
         tol=check_real(tol, "tol", 0.0),
         max_iter=check_integer(max_iter, "max_iter", 0),
         margin=LABEL_MARGIN,
@@ -239,4 +238,4 @@ def _reject(given: Predictions, status: int, source: int, sample: int) -> None:
     if status == ABSENT:
         reject_missing(given.source_name(source), sample)
     row = next(values[sample] for s, values in enumerate(given) if s == source)
-    reject_row(row, given.kind, f"{given.source_name(source)}, sample {sample}")
+    reject_row(row, given.kind, f"{given.source_name(source)}, sample {sample}", given.sum_tolerance)
