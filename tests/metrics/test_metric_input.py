@@ -28,6 +28,8 @@ BAD_VECTORS = {
     "booleans as labels": ((RIGHT, PROBS), errors.LabelError, "bool"),
     "NaN": ((LABELS, with_value((1, 0), np.nan)), errors.NotFiniteError, "sample 1"),
     "infinity": ((LABELS, with_value((1, 0), np.inf)), errors.NotFiniteError, "sample 1"),
+    "both infinities": ((LABELS, with_value(1, [np.inf, -np.inf])), errors.NotFiniteError, "sample 1"),
+    "huge numbers": ((LABELS, with_value(1, 1e308)), errors.NotNormalisedError, "sample 1"),
     "negative probability": ((LABELS, with_value((2, 1), -0.5)), errors.NegativeProbabilityError, "sample 2"),
     "not normalised": ((LABELS, with_value((0, 0), 0.9)), errors.NotNormalisedError, "sample 0"),
     "logits": ((LABELS, 5 * PROBS), errors.NotNormalisedError, "logits"),
@@ -103,7 +105,46 @@ def test_unknown_names_are_answered_with_the_known_ones():
         metrics.bootstrap("ece", LABELS, PROBS, method="bca", n_resamples=2)
 
 
-@pytest.mark.parametrize("norm", [0, 3, "l1", True, None])
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"n_bins": 0}, errors.ParameterError, "n_bins"),
+        ({"n_bins": 2.5}, errors.ParameterError, "n_bins"),
+        ({"binning": "adaptive"}, errors.UnknownNameError, "mass, width"),
+        ({"confidence": [0.5, np.nan]}, errors.NotFiniteError, "sample 1"),
+        ({"confidence": [0.5, 1.5]}, errors.ConfidenceError, "sample 1 is 1.5"),
+        ({"confidence": ["a", "b"]}, errors.DtypeError, "confidence"),
+        ({"confidence": PROBS}, errors.ShapeError, "confidence"),
+        ({"confidence": []}, errors.ShapeError, "empty"),
+        ({"weight": [1.0]}, errors.ShapeError, "sample_weight"),
+        ({"weight": [1.0, -1.0, 1.0]}, errors.InvalidInputError, "sample 1 is -1"),
+    ],
+)
+@pytest.mark.parametrize("binning", ["mass", "width"])
+def test_bad_bins(change, error, said, binning):
+    with pytest.raises(error, match=said):
+        metrics.bin_edges(**{"confidence": CONFIDENCE, "binning": binning, **change})
+
+
+def test_bin_edges_of_lists_and_of_rounded_ones():
+    np.testing.assert_array_equal(
+        metrics.bin_edges([0.2, 0.6, 0.4], n_bins=2, weight=[1, 1, 2]),
+        metrics.bin_edges([0.2, 0.4, 0.4, 0.6], n_bins=2),
+    )
+    above_one = np.nextafter(np.float32(1), np.float32(2))
+    edges = metrics.bin_edges(np.array([0.5, above_one, above_one, above_one], dtype=np.float32), n_bins=2)
+    np.testing.assert_array_equal(edges, [0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "edges", ["ab", [0, "x", 1], [0, np.nan, 1], [[0, 1]], [0, 0.5], 0.5, [[0, 1], [1]], [0, 0.6, 0.4, 1]]
+)
+def test_bad_edges(edges):
+    with pytest.raises(errors.InvalidInputError, match="edges"):
+        metrics.reliability_curve(LABELS, PROBS, edges=edges)
+
+
+@pytest.mark.parametrize("norm", [0, 3, "l1", True, None, np.array([1, 2]), [1]])
 def test_unknown_norm(norm):
     with pytest.raises(errors.ParameterError, match="1, 2, 'max'"):
         metrics.ece(LABELS, PROBS, norm=norm)
@@ -134,6 +175,10 @@ def test_bad_resampling():
         metrics.bootstrap("ece", LABELS, PROBS, random_state="seed", n_resamples=2)
     with pytest.raises(errors.ParameterError, match="quantile"):
         metrics.noise_floor("ece", CONFIDENCE, quantiles=[1.5])
+    with pytest.raises(errors.ParameterError, match=r"quantiles is 0\.5"):
+        metrics.noise_floor("ece", CONFIDENCE, quantiles=0.5)
+    with pytest.raises(errors.ShapeError, match="confidence has shape"):
+        metrics.noise_floor("ece", 0.5)
     with pytest.raises(errors.ParameterError, match="has no option 'bins'; it has: n_bins, binning, norm"):
         metrics.bootstrap("ece", LABELS, PROBS, bins=3)
 

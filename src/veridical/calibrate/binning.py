@@ -16,8 +16,8 @@ def inner_edges(scores: Floats, n_bins: int) -> Floats:
     """Edges between bins of equal mass, strictly rising: scores that tie share a bin, and no bin is empty."""
     edges: Floats = np.unique(bin_edges(scores, n_bins)[1:-1])
     # An edge at the highest score would have nothing above it, and higher scores would be taken to an empty bin.
-    kept: Floats = edges[edges < scores.max()]
-    return kept
+    below: Floats = edges[edges < scores.max()]
+    return below
 
 
 def bins_of(scores: Floats, edges: Floats) -> npt.NDArray[np.int64]:

@@ -11,7 +11,14 @@ from veridical._kernels.binning import bin_sums
 from veridical._parallel import run_blocks
 from veridical.errors import ParameterError
 from veridical.metrics.sample import Floats, Sample, check_sample
-from veridical.predictions.validation import check_choice, check_confidences, check_integer
+from veridical.predictions.validation import (
+    as_numbers,
+    check_choice,
+    check_confidences,
+    check_integer,
+    check_weights,
+    tolerance_of,
+)
 
 Binning = Literal["mass", "width"]
 Norm = Literal[1, 2, "max"]
@@ -20,12 +27,13 @@ BINNINGS = ("mass", "width")
 _BLOCK = 1 << 19
 
 
-def bin_edges(confidence: Floats, n_bins: int = 15, binning: str = "mass", weight: Floats | None = None) -> Floats:
+def bin_edges(confidence: Any, n_bins: int = 15, binning: str = "mass", weight: Any = None) -> Floats:
     """Edges of the bins (lo, hi] that :func:`ece` uses, from 0 to 1.
 
     Parameters
     ----------
     confidence : (N,) array of numbers from 0 to 1, in any order
+        A top probability that rounding left just above 1 counts as 1.
     n_bins : int
     binning : {"mass", "width"}
         ``"width"``: equally spaced.  ``"mass"``: the upper edge of bin i is the sorted confidence number
@@ -46,7 +54,19 @@ def bin_edges(confidence: Floats, n_bins: int = 15, binning: str = "mass", weigh
     >>> bin_edges(np.array([0.2, 0.4, 0.6, 0.8]), n_bins=2)
     array([0. , 0.6, 1. ])
     """
-    if check_choice(binning, BINNINGS, "binning") == "width":
+    n_bins = check_integer(n_bins, "n_bins", 1)
+    check_choice(binning, BINNINGS, "binning")
+    values = as_numbers(confidence, "confidence")
+    above = values > 1
+    if above.any():
+        values = np.where(above & (values <= 1 + tolerance_of(values.dtype)), 1.0, values)
+    values = check_confidences(values)
+    return _edges(values, n_bins, binning, None if weight is None else check_weights(weight, len(values)))
+
+
+def _edges(confidence: Floats, n_bins: int, binning: str, weight: Floats | None) -> Floats:
+    """:func:`bin_edges` of what was checked before."""
+    if binning == "width":
         return np.linspace(0.0, 1.0, n_bins + 1)
     if weight is None:
         cuts = _cuts(len(confidence), n_bins)
@@ -98,7 +118,7 @@ def _sample_edges(sample: Sample, n_bins: int, binning: str) -> Floats:
     if sample.in_order and binning == "mass":
         cuts = _cuts(len(sample), n_bins) if sample.weight is None else _weighted_cuts(sample.weight, n_bins)
         return np.concatenate(([0.0], sample.confidence[cuts], [1.0]))
-    return bin_edges(sample.confidence, n_bins, binning, sample.weight)
+    return _edges(sample.confidence, n_bins, binning, sample.weight)
 
 
 def bins_of(sample: Sample, n_bins: int, binning: str) -> tuple[Floats, Floats]:
@@ -111,7 +131,8 @@ def bins_of(sample: Sample, n_bins: int, binning: str) -> tuple[Floats, Floats]:
 
 def ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass", norm: Norm = 1) -> float:
     """:func:`ece` of a checked sample."""
-    if norm not in (1, 2, "max") or isinstance(norm, bool):
+    is_name = isinstance(norm, (int, float, str, np.number)) and not isinstance(norm, bool)
+    if not is_name or norm not in (1, 2, "max"):  # an array would be compared entry by entry
         raise ParameterError(f"norm {norm!r} is unknown; choose one of: 1, 2, 'max'.")
     _, (weight, confidence, correct) = bins_of(sample, n_bins, binning)
     filled = weight > 0

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from veridical.errors import ShapeError
+from veridical.errors import ParameterError, ShapeError
 from veridical.metrics.registry import Metric, get_metric
 from veridical.metrics.resampling import defined_only, evaluator, redraw_outcomes
 from veridical.metrics.sample import Floats, Sample, check_sample
-from veridical.predictions.validation import RandomState, as_numbers, check_integer, check_real
+from veridical.predictions.validation import RandomState, as_numbers, check_confidences, check_integer, check_real
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +49,9 @@ def _unlabelled(confidence: Any, metric: Metric, sample_weight: Any, score: Any)
         raise ShapeError(
             f"{metric.name} needs the whole distributions; give probabilities of shape (samples, classes)."
         )
-    n_samples = len(values) if values.ndim else 0
-    placeholder = np.zeros(n_samples, dtype=bool if values.ndim == 1 else np.int64)
+    if values.ndim == 0:
+        check_confidences(values)  # says what to give instead
+    placeholder = np.zeros(len(values), dtype=bool if values.ndim == 1 else np.int64)
     sample = check_sample(placeholder, values, sample_weight, score)
     if not metric.needs_vectors:
         sample.probs = sample.labels = None
@@ -104,6 +105,8 @@ def noise_floor(
     """
     found = get_metric(metric)
     n_draws = check_integer(n_draws, "n_draws", 1)
+    if not isinstance(quantiles, Iterable):
+        raise ParameterError(f"quantiles is {quantiles!r}; give a list of numbers from 0 to 1.")
     levels = [check_real(level, "a quantile", 0.0, 1.0) for level in quantiles]
     evaluate = evaluator(found, options)
     sample = _unlabelled(confidence, found, sample_weight, options.get("score"))

@@ -210,14 +210,15 @@ def check_distributions(probs: Any, what: str = "probs", kind: Kind = "probs") -
     """(N, L) probabilities, checked row by row; kept in float32 or float64, rows renormalised where they need it."""
     array = check_scores(probs, what, 2, "(samples, classes)")
     result = array.astype(result_dtype(array.dtype), copy=False)
-    sums = result.sum(axis=1, dtype=np.float64)
-    off = np.abs(sums - 1.0)
-    bad = ~(off <= tolerance_of(array.dtype))
-    if result.size:
-        bad |= ~(result.min(axis=1) >= 0)
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        reject_row(array[first], kind, f"{what}, sample {first}")
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is named below, without a warning before
+        sums = result.sum(axis=1, dtype=np.float64)
+        off = np.abs(sums - 1.0)
+        bad = ~(off <= tolerance_of(array.dtype))
+        if result.size:
+            bad |= ~(result.min(axis=1) >= 0)
+        if bad.any():
+            first = int(np.flatnonzero(bad)[0])
+            reject_row(array[first], kind, f"{what}, sample {first}")
     if (off > 16 * np.finfo(result.dtype).eps).any():
         result = (result / sums[:, None]).astype(result.dtype)
     return result
