@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from veridical._kernels.full_vectors import replace_winning_score, restore_winners
 from veridical._kernels.isotonic import pool_violators
-from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_step
+from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_loss
 from veridical._kernels.scaling import relative_logs, temperature_loss, temperature_rows
 from veridical.calibrate.isotonic import fit_steps
 
@@ -99,28 +99,28 @@ def test_log_pool(rng):
         assert gradient[s] == pytest.approx((loss(weights + moved) - loss(weights - moved)) / (2 * step), abs=1e-5)
 
 
-def test_mixture_step(rng):
-    scores, shares = rng.uniform(0.01, 1, (30, 4)), rng.dirichlet(np.ones(4))
-    gains, divisor = mixture_step(scores, np.ones((30, 4)), shares)
-    np.testing.assert_allclose(gains / 30, naive.mixture_gains(scores.tolist(), shares), rtol=1e-12)
-    assert divisor == pytest.approx(30)
+def test_mixture_loss(rng):
+    scores, shares, gradient = rng.uniform(0.01, 1, (30, 4)), rng.dirichlet(np.ones(4)), np.zeros(4)
+    loss = mixture_loss(scores, np.ones((30, 4)), shares, gradient)
+    assert loss == pytest.approx(-sum(np.log(sum(a * p for a, p in zip(shares, row, strict=True))) for row in scores))
+    gains = naive.mixture_gains(scores.tolist(), shares)
+    np.testing.assert_allclose(gradient, [30 - 30 * gain for gain in gains], atol=1e-10)
 
 
-def test_mixture_step_with_absent_sources(rng):
-    """The gains less the divisor are the derivative of the renormalised log-likelihood."""
-    scores, shares = rng.uniform(0.01, 1, (30, 4)), rng.dirichlet(np.ones(4))
+def test_mixture_loss_with_absent_sources(rng):
+    scores, shares, gradient = rng.uniform(0.01, 1, (30, 4)), rng.dirichlet(np.ones(4)), np.zeros(4)
     present = (rng.random((30, 4)) < 0.6).astype(float)
     present[:, 2] = 1.0
 
-    def log_likelihood(a):
+    def expected(a):
         total = 0.0
         for n in range(30):
             here = [s for s in range(4) if present[n, s]]
-            total += np.log(sum(a[s] * scores[n, s] for s in here) / sum(a[s] for s in here))
+            total -= np.log(sum(a[s] * scores[n, s] for s in here) / sum(a[s] for s in here))
         return total
 
-    gains, divisor = mixture_step(scores * present, present, shares)
+    assert mixture_loss(scores * present, present, shares, gradient) == pytest.approx(expected(shares), rel=1e-11)
     for s in range(4):
         moved = np.eye(4)[s] * 1e-6
-        slope = (log_likelihood(shares + moved) - log_likelihood(shares - moved)) / 2e-6
-        assert gains[s] - divisor == pytest.approx(slope, abs=1e-5)
+        slope = (expected(shares + moved) - expected(shares - moved)) / 2e-6
+        assert gradient[s] == pytest.approx(slope, abs=1e-5)

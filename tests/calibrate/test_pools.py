@@ -7,7 +7,7 @@ from cases import labelled_ensemble
 
 import veridical as vd
 from veridical import metrics
-from veridical.calibrate import linear_scaling, logistic, pooling
+from veridical.calibrate import linear_scaling, logistic
 from veridical.calibrate.minimisation import minimise
 from veridical.errors import NotConvergedWarning
 
@@ -111,7 +111,7 @@ def test_linear_pool_keeps_a_good_source_that_is_sometimes_absent(rng):
     # Where only one source is there, its share is one whatever it was: only complete rows inform the shares.
     informed = vd.LinearPool().fit(probs[:, complete], labels[complete]).pooling_.weights
     assert everyone[0] > 0.99
-    np.testing.assert_allclose(everyone, informed, atol=1e-2)
+    np.testing.assert_allclose(everyone, informed, atol=1e-5)
 
 
 def test_linear_pool_with_absent_sources_is_the_maximum_likelihood(rng):
@@ -147,14 +147,7 @@ def test_log_pool_predicts_by_the_rule_it_was_fitted_with(rng):
     assert loss < metrics.nll(labels[test][alone], rescaled) - 0.1
 
 
-def test_a_pool_that_runs_out_of_steps_says_so(rng, monkeypatch):
-    probs, labels = with_a_useless_source(rng)
-    monkeypatch.setattr(pooling, "_EM_STEPS", 3)
-    with pytest.warns(NotConvergedWarning, match="the linear pool was not at its optimum after 3 steps"):
-        vd.LinearPool().fit(probs, labels)
-
-
-def test_other_fits_that_run_out_of_steps_say_so(rng, monkeypatch):
+def test_fits_that_run_out_of_steps_say_so(rng, monkeypatch):
     probs, labels = with_a_useless_source(rng)
     monkeypatch.setattr(linear_scaling, "_MOST_ITERATIONS", 1)
     with pytest.warns(NotConvergedWarning, match="vector scaling"):

@@ -58,14 +58,12 @@ def log_pool_loss(logs, shares, labels, gradient):
 
 
 @kernel
-def mixture_step(scores, present, shares):
-    """What each share is multiplied by in a step of expectation-maximisation, and the common divisor.
+def mixture_loss(scores, present, shares, gradient):
+    """Sum over samples of -ln(m / A) with m = sum_s a_s p_s[y] and A = sum_s a_s, both over the present sources.
 
-    With A_n = sum_t present[n, t] shares[t] and m_n = sum_t shares[t] scores[n, t], where absent sources score 0,
-    ``gains[s] = sum_n (scores[n, s] / m_n if present else 1 / A_n)`` and the divisor is ``sum_n 1 / A_n``.
+    Absent sources score 0 and have ``present`` 0.  Adds d/da_s = present / A - p_s[y] / m to ``gradient``.
     """
-    gains = np.zeros(scores.shape[1])
-    divisor = 0.0
+    loss = 0.0
     for n in range(scores.shape[0]):
         row, here = scores[n], present[n]
         mixture = 0.0
@@ -73,7 +71,7 @@ def mixture_step(scores, present, shares):
         for s in range(row.shape[0]):
             mixture += shares[s] * row[s]
             heard += shares[s] * here[s]
-        divisor += 1.0 / heard
+        loss += np.log(heard / mixture)
         for s in range(row.shape[0]):
-            gains[s] += row[s] / mixture + (1.0 - here[s]) / heard
-    return gains, divisor
+            gradient[s] += here[s] / heard - row[s] / mixture
+    return loss

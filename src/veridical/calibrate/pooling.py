@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
-from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_step
+from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_loss
 from veridical._parallel import run_blocks
-from veridical.calibrate.minimisation import minimise, warn_not_converged
+from veridical.calibrate.minimisation import minimise
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 from veridical.truth import Truth, discover
@@ -32,7 +33,7 @@ MOST_EXPONENT = 20.0
 _ENOUGH_FOR_FLOOR = 1 << 23
 _MOST_DOUBLES = 1 << 26
 _BLOCK_SIZE = 1 << 18
-_EM_GAP, _EM_STEPS = 1e-5, 5000
+_MOST_LOG_SHARE = 40.0
 
 
 class Options(Protocol):
@@ -209,14 +210,11 @@ def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
 
     .. math:: \sum_n \ln \frac{\sum_{s \in P_n} a_s p_s[y_n]}{\sum_{s \in P_n} a_s} + \frac1S \sum_s \ln a_s
 
-    with P_n the sources that are present: as in a prediction, an absent source's share goes to the others.
-    Expectation-maximisation takes a sample as the first draw from a that hits a present source, so that draws
-    of absent ones before it count too; each share is multiplied by (its derivative + c) / c, c being the expected
-    number of draws plus the pseudo-count.  It stops where no factor is above one by more than a small gap.
-    Where no source is ever absent, c = N + 1 and the problem is concave, so that c times the gap bounds what the
-    sum above can still gain.
+    with P_n the sources that are present: as in a prediction, an absent source's share goes to the others.  The
+    search is over ln a, up to a constant, by L-BFGS.  Where no source is ever absent the problem is concave in a, and
+    the pseudo-count keeps its maximum inside the simplex.
     """
-    n_sources = predictions.n_sources
+    n_sources, n_counts = predictions.n_sources, len(labels) + 1
     scores = np.concatenate(
         [
             np.take_along_axis(probabilities(predictions, part), labels[None, part, None], axis=2)[:, :, 0]
@@ -226,16 +224,19 @@ def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
     )
     present = np.ascontiguousarray(~np.isnan(scores).T, dtype=np.float64)
     scores = np.ascontiguousarray(np.maximum(np.nan_to_num(scores), 1e-12).T) * present
-    shares: Floats = np.full(n_sources, 1 / n_sources)
-    for _ in range(_EM_STEPS):
-        gains, divisor = mixture_step(scores, present, shares)
-        factors = (gains + 1 / (n_sources * shares)) / (divisor + 1)
-        shares = shares * factors
-        if factors.max() - 1 < _EM_GAP:
-            break
-    else:
-        warn_not_converged("the linear pool", _EM_STEPS)
-    shares /= shares.sum()
+
+    def objective(log_shares: Floats) -> tuple[float, Floats]:
+        shares = softmax(log_shares)
+        gradient = np.zeros(n_sources)
+        loss = mixture_loss(scores, present, shares, gradient) - np.log(shares).mean()
+        gradient = gradient * shares
+        gradient -= shares * gradient.sum() + (1 / n_sources - shares)
+        return float(loss) / n_counts, gradient / n_counts
+
+    bounds = [(-_MOST_LOG_SHARE, _MOST_LOG_SHARE)] * n_sources
+    # A poor source's share moves the mean loss by little; these tolerances still find it.
+    best = minimise(objective, np.zeros(n_sources), bounds, "the linear pool", ftol=1e-14, gtol=1e-9)[1]
+    shares: Floats = softmax(best)
     return shares
 
 
