@@ -51,3 +51,12 @@ def test_snapshots_have_a_mean_of_their_own_name():
 @given(st.text(st.characters(exclude_characters="/\x00"), min_size=1, max_size=60))
 def test_no_name_is_too_strange(name):
     assert recognise(name).dataset
+
+
+def test_a_directory_given_by_dots_goes_by_its_own_name(tmp_path, monkeypatch):
+    inside = tmp_path / "my_models" / "members"
+    inside.mkdir(parents=True)
+    monkeypatch.chdir(inside)
+    assert recognise(".").dataset == "members"
+    assert recognise("..").dataset == "my_models"
+    assert recognise("/").dataset == "/"

@@ -86,7 +86,9 @@ def recognise(path: str | Path) -> EnsembleName:
     >>> print(recognise("runs/my_models.npz"))
     my_models
     """
-    stem = _ENDINGS.sub("", Path(path).name) or Path(path).name
+    named = Path(path) if Path(path).name not in ("", "..") else Path(path).resolve()  # "." is a directory of members
+    last = named.name or str(named)
+    stem = _ENDINGS.sub("", last) or last
     parts = re.sub(r"^logits[_-]", "", stem, flags=re.IGNORECASE).lower().split("-")
     if len(parts) >= 3:
         dataset, architecture, ensemble = (

@@ -158,7 +158,7 @@ def load_plain_pickle(path: str | os.PathLike[str], *, encoding: str = "bytes") 
     UnsafePickleError
         The pickle names a function or class that plain values do not need; it was not called.
     CorruptFileError
-        The file is truncated or no pickle at all.
+        The file is truncated, goes on after its end, or is no pickle at all.
 
     Examples
     --------
@@ -172,8 +172,12 @@ def load_plain_pickle(path: str | os.PathLike[str], *, encoding: str = "bytes") 
         content = Path(path).read_bytes()
     except OSError as error:
         raise CorruptFileError(f"{path} cannot be read ({error.strerror}).") from error
+    stream = io.BytesIO(content)
     try:
-        return _finished(_PlainUnpickler(io.BytesIO(content), encoding=encoding).load())
+        value = _finished(_PlainUnpickler(stream, encoding=encoding).load())
+        if stream.tell() < len(content):
+            raise EOFError(f"it stops after {stream.tell():,} of {len(content):,} bytes")
+        return value
     except UnsafePickleError as error:
         raise UnsafePickleError(
             f"{path} is refused: {error.args[0]}; a pickle can run programs, so take the file from its publisher again."

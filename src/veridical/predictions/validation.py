@@ -149,13 +149,12 @@ def check_names(names: Sequence[str] | None, expected: int, what: str) -> tuple[
     if isinstance(names, str):
         raise ParameterError(f"{what} names are one string {names!r}; give a list of {expected} strings.")
     result = tuple(str(name) for name in names)
+    many = f"{what}es" if what == "class" else f"{what}s"
     if len(result) != expected:
-        raise ShapeError(f"there are {len(result)} {what} names for {expected} {what}s; give one name each.")
+        raise ShapeError(f"there are {len(result)} {what} names for {expected} {many}; give one name each.")
     if len(set(result)) < expected:
         twice = next(name for name in result if result.count(name) > 1)
-        raise ParameterError(
-            f"two {what}{'es' if what == 'class' else 's'} are called {twice!r}; give each its own name."
-        )
+        raise ParameterError(f"two {many} are called {twice!r}; give each its own name.")
     return result
 
 

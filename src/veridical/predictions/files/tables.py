@@ -201,8 +201,6 @@ def columns_to_write(predictions: Predictions) -> list[str]:
     for taken in (*RESERVED, ""):
         if taken in names:
             raise ParameterError(f"a class is called {taken!r}, which a table cannot hold; rename it or save a .npz.")
-    if len(set(names)) < len(names):
-        raise ParameterError("two classes have the same name, which a table cannot hold; rename one or save a .npz.")
     if predictions.dtype.kind == "f" and predictions.dtype.itemsize > 8:
         raise DtypeError(f"{predictions.dtype} does not fit into a table; convert the scores to float64.")
     return list(names)
@@ -211,8 +209,6 @@ def columns_to_write(predictions: Predictions) -> list[str]:
 def rows_to_write(predictions: Predictions) -> Iterator[tuple[Any, range, Array]]:
     """(source's name, samples, scores) in blocks: a source at a time, so that memory holds a block."""
     names = predictions.source_names or range(predictions.n_sources)
-    if len(set(names)) < len(names):
-        raise ParameterError("two sources have the same name, which a table cannot hold; rename one or save a .npz.")
     for name, source in zip(names, predictions, strict=True):
         for start in range(0, predictions.n_samples, _ROWS_AT_ONCE):
             block = range(start, min(start + _ROWS_AT_ONCE, predictions.n_samples))
