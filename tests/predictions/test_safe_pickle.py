@@ -195,7 +195,7 @@ def test_damaged_files_give_plain_values_or_one_sentence(
     """A changed byte can leave a whole pickle of other values, which no reader could notice."""
     content = bytearray(CONTENT)
     content[flip] = byte
-    plain = (dict, list, tuple, int, float, str, bytes, np.ndarray, np.dtype, type(None))
+    plain = (dict, list, tuple, set, int, float, str, bytes, np.ndarray, np.dtype, type(None))
     try:
         value = load_plain_pickle(written(tmp_path_factory.mktemp("flip"), bytes(content[:cut])))
         outcome = "plain" if isinstance(value, plain) else repr(value)

@@ -62,7 +62,8 @@ def _array_from_buffer(content: Any, dtype: Any, shape: Any, order: Any) -> np.n
     content = content.encode("latin-1") if isinstance(content, str) else content  # byte strings of Python 2
     if not isinstance(content, (bytes, bytearray)):
         raise UnsafePickleError("it holds an array of objects, and only numbers and text are read")
-    return np.frombuffer(bytearray(content), dtype.value).reshape(shape, order="F" if order == "F" else "C")
+    numbers = np.frombuffer(bytes(content), dtype.value).reshape(shape, order="F" if order == "F" else "C")
+    return numbers.copy(order="K")  # what lies on bytes cannot be written to
 
 
 def _new_scalar(dtype: Any, content: Any) -> Any:
