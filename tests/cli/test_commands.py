@@ -229,6 +229,6 @@ def test_progress_is_drawn_on_a_terminal_only(files):
         while part := os.read(reader, 1 << 16):
             drawn += part
     os.close(reader)
-    assert b"spline" in drawn
+    assert "━".encode() in drawn  # which steps are drawn depends on how fast they pass
     json.loads(done.stdout)
     assert veridical("compare", files / "preds.npz", "-m", "mean,spline", "--splits", "1").stderr == ""

@@ -6,7 +6,7 @@ import naive
 import numpy as np
 import pytest
 from conftest import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from veridical import metrics
@@ -265,6 +265,7 @@ class TestReliabilityCurve:
         ),
         st.sampled_from([0.5, 0.95, 1.0]),
     )
+    @example(pairs=[(0.0, 0.5), (1.5e-305, 1.0)], level=0.5)
     def test_weighted_band_contains_the_mean(self, pairs, level):
         confidence, weight = np.array(pairs).T
         curve = metrics.reliability_curve(

@@ -62,13 +62,13 @@ def _approximate_band(confidence: Floats, weight: Floats, tail: float) -> tuple[
     total = weight.sum()
     shares = weight / total
     spread = confidence * (1 - confidence)
-    deviation = float(np.sqrt(shares**2 @ spread))
+    variance = float(shares**2 @ spread)
     mean = float(shares @ confidence)
-    if deviation == 0.0:
+    if variance == 0.0:
         return mean, mean
-    skewness = float(shares**3 @ (spread * (1 - 2 * confidence))) / deviation**3
+    skew = float(shares**3 @ (spread * (1 - 2 * confidence))) / variance  # skewness times the deviation
     z = ndtri(np.array([tail, 1 - tail]))
-    low, high = mean + deviation * (z + skewness * (z**2 - 1) / 6)
+    low, high = mean + np.sqrt(variance) * z + skew * (z**2 - 1) / 6
     return max(min(float(low), mean), 0.0), min(max(float(high), mean), 1.0)
 
 
