@@ -14,13 +14,19 @@ from hypothesis import HealthCheck, settings
 #: With NUMBA_DISABLE_JIT=1 kernels run as plain Python: coverage sees inside them, at a hundredth of the speed.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+#: With VERIDICAL_HUNT=10 Hypothesis tries other examples in every run, and ten times as many.
+HUNT = int(os.environ.get("VERIDICAL_HUNT", "0"))
+
+settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, derandomize=not HUNT,
+    max_examples=100 * max(HUNT, 1),
+)  # fmt: skip
 settings.load_profile("default")
 
 
 def examples(n: int) -> int:
-    """How many examples Hypothesis tries: ``n``, or a few where kernels run as plain Python."""
-    return max(n // 50, 5) if INTERPRETED else n
+    """How many examples Hypothesis tries: ``n``, more when hunting, a few where kernels run as plain Python."""
+    return max(n // 50, 5) if INTERPRETED else n * max(HUNT, 1)
 
 
 def pytest_configure(config: pytest.Config) -> None:

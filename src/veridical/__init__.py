@@ -36,7 +36,14 @@ if TYPE_CHECKING:
         load_calibrator,
     )
     from veridical.data import load_demo
-    from veridical.evaluation import apply_calibrator, compare_calibrators, evaluate, fit_calibrator, inspect
+    from veridical.evaluation import (
+        apply_calibrator,
+        compare_calibrators,
+        evaluate,
+        fit_calibrator,
+        inspect,
+        inspect_calibrator,
+    )
     from veridical.predictions import Predictions
     from veridical.predictions.files import load, save
     from veridical.report import Report, build_report
@@ -72,7 +79,14 @@ _HOMES = {
         "calibrators",
         "load_calibrator",
     ),
-    "veridical.evaluation": ("apply_calibrator", "compare_calibrators", "evaluate", "fit_calibrator", "inspect"),
+    "veridical.evaluation": (
+        "apply_calibrator",
+        "compare_calibrators",
+        "evaluate",
+        "fit_calibrator",
+        "inspect",
+        "inspect_calibrator",
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = ("calibrate", "errors", "metrics", "paper", "training")
@@ -111,6 +125,7 @@ __all__ = [
     "evaluate",
     "fit_calibrator",
     "inspect",
+    "inspect_calibrator",
     "load",
     "load_calibrator",
     "load_demo",

@@ -111,10 +111,18 @@ def test_calibrate_apply_inspect(files, tmp_path):
     assert_fits(shown.stdout)
 
 
-def test_calibrate_auto_says_what_it_chose(files):
-    done = veridical("calibrate", files / "preds.npz", "--json")
+def test_calibrate_auto_says_what_it_chose(files, tmp_path):
+    calibrator = tmp_path / "cal.json"
+    done = veridical("calibrate", files / "preds.npz", "--json", "--out", calibrator)
     assert done.returncode == 0, done.stderr
-    assert " on " in json.loads(done.stdout)["chosen"]
+    chosen = json.loads(done.stdout)["chosen"]
+    assert " on " in chosen
+    shown = veridical("inspect", calibrator)
+    assert f"{chosen} *" in shown.stdout
+    assert_fits(shown.stdout)
+    found = json.loads(veridical("inspect", calibrator, "--json").stdout)
+    assert found["chosen"] == chosen
+    assert len(found["candidates"]) > 10
 
 
 def test_compare(files):

@@ -1,5 +1,7 @@
 """What inspect says about sources."""
 
+import json
+
 import numpy as np
 import pytest
 from ensembles import random_ensemble
@@ -53,3 +55,26 @@ def test_missing_rows_are_counted(probs):
     found = vd.inspect(probs)
     assert found.sources[1].missing == 10
     assert any("10 of 1500 rows are absent" in warning for warning in found.warnings)
+
+
+def test_of_a_calibrator(tmp_path):
+    demo = vd.load_demo().select(samples=slice(0, 500))
+    pooled = vd.inspect_calibrator(vd.VectorScaling(combine="log-pool").fit(demo))
+    assert (pooled.method, pooled.n_sources, pooled.n_classes, pooled.keeps_labels) == ("vector", 20, 10, False)
+    assert len(pooled.source_weights) == 20
+    shown = dict(pooled.rows()[1])
+    assert shown["weights of sources"].startswith("20 numbers from ")
+    assert (shown["classes"], shown["keeps labels"]) == ("10", "no")
+    fitted = vd.Temperature().fit(demo)
+    alone = vd.inspect_calibrator(fitted)
+    assert alone.fitted["temperature_"] == fitted.temperature_
+    assert alone.source_weights is None
+    assert json.loads(json.dumps(alone.to_dict()))["type"] == "calibrator"
+    assert "temperature" in alone._repr_html_()
+    auto = vd.Auto(candidates=["ts", "platt"], random_state=0).fit(demo)
+    found = vd.inspect_calibrator(auto)
+    assert found.chosen == f"{auto.best_.name} on mean"
+    assert [row["method"] for row in found.candidates] == [row["method"] for row in auto.table_]
+    assert sum(row[0].endswith("*") for row in found.candidate_rows()[1]) == 1
+    with pytest.raises(vd.errors.ParameterError, match="not fitted"):
+        vd.inspect_calibrator(vd.Temperature())

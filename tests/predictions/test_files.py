@@ -125,6 +125,14 @@ def test_ours_is_read_by_numpy(tmp_path, predictions):
     np.testing.assert_array_equal(np.load(vd.save(predictions, tmp_path / "p.npy")), predictions.values)
 
 
+def test_numbers_alone_are_saved_under_a_name_that_says_what_they_are(tmp_path, rng):
+    logits = vd.Predictions(rng.normal(size=(2, 3, 4)), kind="logits")
+    with pytest.raises(errors.ParameterError, match=r"read as probabilities .* call it logits_p\.npy, or save a \.npz"):
+        vd.save(logits, tmp_path / "p.npy")
+    assert not os.listdir(tmp_path)
+    assert vd.load(vd.save(logits, tmp_path / "logits_p.npy")).kind == "logits"
+
+
 def test_equal_predictions_are_equal_files(tmp_path, predictions):
     first, second = vd.save(predictions, tmp_path / "a.npz"), vd.save(predictions, tmp_path / "b.npz")
     assert first.read_bytes() == second.read_bytes()

@@ -8,14 +8,13 @@ from veridical.calibrate.isotonic import IRM, IROvA, Isotonic
 from veridical.calibrate.linear_scaling import MatrixScaling, VectorScaling
 from veridical.calibrate.logistic import Platt
 from veridical.calibrate.plain import Identity, LinearPool, LogPool
-from veridical.calibrate.registry import ALIASES, calibrators, canonical
+from veridical.calibrate.registry import calibrators, full_name
 from veridical.calibrate.saving import load_calibrator
 from veridical.calibrate.spline import Spline
 from veridical.calibrate.temperature import EnsembleTemperature, Temperature
 from veridical.calibrate.truth_logit import TruthLogit
 
 __all__ = [
-    "ALIASES",
     "IRM",
     "PAPER_SETTING",
     "PTDE",
@@ -38,6 +37,6 @@ __all__ = [
     "TruthLogit",
     "VectorScaling",
     "calibrators",
-    "canonical",
+    "full_name",
     "load_calibrator",
 ]

@@ -159,6 +159,10 @@ class Auto(Calibrator):
         """(N,) the chosen calibrator's labels."""
         return self._chosen_calibrator(X).predict(self._predictions(X))
 
+    def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
+        """The chosen calibrator's distributions, confidences and labels."""
+        return self._chosen_calibrator(X).predict_all(self._predictions(X))
+
     def _chosen_calibrator(self, values: Any) -> Calibrator:
         self._check_fitted()
         return self.best_
@@ -200,7 +204,7 @@ class Auto(Calibrator):
 
     def _asked_for(self, candidates: Any) -> list[tuple[str, str]]:
         """The pairs that ``candidates`` name, each checked."""
-        from veridical.calibrate.registry import calibrators, canonical
+        from veridical.calibrate.registry import calibrators, full_name
 
         if isinstance(candidates, str) or not isinstance(candidates, Sequence):
             raise ParameterError(f'candidates is {candidates!r}; give a list, such as ["temperature", "spline"].')
@@ -212,7 +216,7 @@ class Auto(Calibrator):
                 raise ParameterError(
                     f"candidate {candidate!r} is neither a method's name nor a (combine, method) pair."
                 )
-            combine, method = (canonical(name) for name in pair)
+            combine, method = (full_name(name) for name in pair)
             check_choice(method, [name for name in known if name != self.name], "candidate")
             possible = known[method].combinations
             if alone and combine not in possible:

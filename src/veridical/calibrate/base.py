@@ -145,6 +145,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         pooled = self._pool(X)
         return pooled.prediction if self.keeps_labels else self.full_vectors(pooled).argmax(axis=1)
 
+    def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
+        """What ``predict_proba``, ``predict_confidence`` and ``predict`` return, with the sources combined once."""
+        pooled = self._pool(X)
+        probs = self.full_vectors(pooled)
+        return probs, *self.confidence_and_label(pooled, probs)
+
     def save(self, path: str | Path) -> None:
         """Write the fitted calibrator to a JSON file that :func:`veridical.load_calibrator` reads."""
         from veridical.calibrate.saving import save_calibrator

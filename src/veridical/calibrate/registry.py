@@ -46,13 +46,13 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def canonical(name: str) -> str:
+def full_name(name: str) -> str:
     """The name in lower case, with short names spelt out; what is unknown stays as it is.
 
     Examples
     --------
-    >>> from veridical.calibrate import canonical
-    >>> canonical("TS"), canonical("ptde"), canonical("spline")
+    >>> from veridical.calibrate import full_name
+    >>> full_name("TS"), full_name("ptde"), full_name("spline")
     ('temperature', 'ptde-kde', 'spline')
     """
     return ALIASES.get(name.lower(), name.lower())

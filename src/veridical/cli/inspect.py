@@ -33,21 +33,13 @@ def command(as_json: bool, quiet: bool, **where: Any) -> None:
 
 def _show_calibrator(path: str, output: Output) -> None:
     from veridical.calibrate import load_calibrator
+    from veridical.evaluation import inspect_calibrator
 
-    calibrator = load_calibrator(path)
-    best = getattr(calibrator, "best_", None)
-    facts = {
-        "method": calibrator.name,
-        "summary": calibrator.summary,
-        "chosen": None if best is None else f"{best.name} on {best.combine}",
-        "n_sources": calibrator.n_sources_,
-        "n_classes": calibrator.n_classes_,
-        "keeps_labels": calibrator.keeps_labels,
-    }
-    parameters = calibrator.get_params(deep=False)
-    rows = [[key, str(value)] for key, value in {**facts, **parameters}.items() if value is not None]
-    output.table(["calibrator", path], rows, of_words=True)
-    output.result({"schema": 1, "type": "calibrator", **facts, "parameters": parameters})
+    found = inspect_calibrator(load_calibrator(path))
+    output.table(*found.rows(), of_words=True)
+    if found.candidates:
+        output.table(*found.candidate_rows(), title="Candidates, cross-validated")
+    output.result(found.to_dict())
 
 
 def _show_predictions(output: Output, **where: Any) -> None:

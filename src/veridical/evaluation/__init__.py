@@ -1,5 +1,6 @@
 """From predictions to numbers: how good an ensemble is, which method helps it, what its sources are like."""
 
+from veridical.evaluation.calibrator_facts import CalibratorFacts, inspect_calibrator
 from veridical.evaluation.comparison import MethodComparison, compare_calibrators
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.fitting import Calibration, apply_calibrator, fit_calibrator
@@ -8,6 +9,7 @@ from veridical.evaluation.scores import Evaluation, MethodScores, evaluate
 
 __all__ = [
     "Calibration",
+    "CalibratorFacts",
     "DataFacts",
     "Evaluation",
     "Inspection",
@@ -19,4 +21,5 @@ __all__ = [
     "evaluate",
     "fit_calibrator",
     "inspect",
+    "inspect_calibrator",
 ]

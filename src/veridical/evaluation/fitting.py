@@ -129,10 +129,5 @@ def apply_calibrator(
 ) -> Calibrated:
     """Calibrated distributions, confidences and labels of new predictions; nothing is learned from them."""
     given = as_predictions(predictions, kind, sources_axis)
-    return Calibrated(
-        probs=calibrator.predict_proba(given),
-        confidence=calibrator.predict_confidence(given),
-        prediction=calibrator.predict(given),
-        labels=given.labels,
-        class_names=given.class_names,
-    )
+    probs, confidence, prediction = calibrator.predict_all(given)
+    return Calibrated(probs, confidence, prediction, given.labels, given.class_names)

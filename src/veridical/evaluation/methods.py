@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical.calibrate import Calibrator, calibrators
+from veridical.calibrate import Calibrator, calibrators, full_name
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array, check_choice
 from veridical.truth import Truth, discover
@@ -22,18 +22,15 @@ COMBINERS = {
 #: All sources, one row each.
 MEMBERS = "members"
 
-#: Short names for what people ask for.
-ALIASES = {"de": "mean", "se": "mean", "ptde": "ptde-kde", "ts": "temperature", "opt": "opt-kde"}
-
 
 def canonical(name: str) -> str:
     """The one spelling of a method: ``mean``, ``temperature``, or ``log-pool+matrix`` for a method on a pool."""
-    pooled, plus, method = name.lower().strip().rpartition("+")
-    method = ALIASES.get(method, method)
+    pooled, plus, method = name.strip().rpartition("+")
+    method = full_name(method)
     if not plus:
         return check_choice(method, [MEMBERS, *COMBINERS, *calibrators()], "method")
     chosen = calibrators()[check_choice(method, calibrators(), "method")]
-    return f"{check_choice(ALIASES.get(pooled, pooled), chosen.combinations, f'combine for {method}')}+{method}"
+    return f"{check_choice(full_name(pooled), chosen.combinations, f'combine for {method}')}+{method}"
 
 
 def resolve_methods(names: Sequence[str]) -> tuple[str, ...]:

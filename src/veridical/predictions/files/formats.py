@@ -23,17 +23,21 @@ from veridical.predictions.validation import Kind
 
 @dataclass(frozen=True)
 class Format:
-    """How files of a suffix are read and written; ``extra`` is what must be installed for it."""
+    """How files of a suffix are read and written; ``extra`` is what must be installed for it.
+
+    ``keeps_kind`` says whether the file itself tells probabilities from logits.
+    """
 
     read: Callable[[Path, Kind | None], Contents]
     write: Callable[[Predictions, Path], None] | None = None
     extra: str | None = None
+    keeps_kind: bool = True
 
 
 #: Suffix -> format.
 FORMATS = {
     ".npz": Format(read_npz, write_npz),
-    ".npy": Format(read_npy, write_npy),
+    ".npy": Format(read_npy, write_npy, keeps_kind=False),
     ".csv": Format(read_csv, write_csv),
     ".parquet": Format(read_parquet, write_parquet, "parquet"),
     ".pt": Format(read_torch, None, "torch"),

@@ -22,7 +22,8 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> Path:
     predictions : Predictions
     path : path
         The suffix says how: ``.npz`` (also where there is no suffix), ``.zarr``, ``.csv`` and ``.parquet`` in long form
-        keep scores, kind, labels and names; ``.npy`` keeps the scores alone.
+        keep scores, kind, labels and names; ``.npy`` keeps the scores alone, and its name must begin with the kind
+        (as in ``logits_mine.npy``) unless they are probabilities.
 
     Returns
     -------
@@ -60,6 +61,11 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> Path:
     if declared is not None and declared != predictions.kind:
         raise ParameterError(
             f"the name {target.name} says {declared!r}, and the predictions are {predictions.kind!r}; choose another."
+        )
+    if not format.keeps_kind and declared is None and predictions.kind != "probs":
+        raise ParameterError(
+            f"{target.name} would hold numbers alone, and be read as probabilities where they are {predictions.kind}; "
+            f"call it {predictions.kind}_{target.name}, or save a {_DEFAULT}."
         )
     format.write(predictions, target)
     return target

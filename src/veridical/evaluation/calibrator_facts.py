@@ -1,0 +1,146 @@
+"""What a fitted calibrator is: its method, what it was fitted for, and what it learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from veridical.calibrate import Calibrator
+from veridical.calibrate.saving import describe
+from veridical.evaluation.scores import SCHEMA
+from veridical.evaluation.tables import html_table
+
+#: Arrays of more numbers are shown by their shape and range.
+_FEW = 6
+
+
+@dataclass(frozen=True)
+class CalibratorFacts:
+    """What :func:`inspect_calibrator` found.
+
+    Attributes
+    ----------
+    method, summary : str
+        The method and what it does.
+    chosen : str or None
+        What "auto" chose, as "method on combine".
+    n_sources, n_classes : int
+        What it was fitted for.
+    keeps_labels : bool
+        Whether labels stay those of the sources' mean.
+    parameters : dict
+        As the estimator was made.
+    fitted : dict
+        What the method learned (the chosen one, for "auto"): numbers, and arrays as nested lists.
+    source_weights : list or None
+        The weight of each source in a learned pool.
+    candidates : list of dict
+        The scores by which "auto" chose, best first.
+    """
+
+    method: str
+    summary: str
+    chosen: str | None
+    n_sources: int
+    n_classes: int
+    keeps_labels: bool
+    parameters: Mapping[str, Any]
+    fitted: Mapping[str, Any]
+    source_weights: list[float] | None
+    candidates: list[dict[str, Any]]
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Heading and rows: the facts, then parameters that are set, then what was learned."""
+        facts = {
+            "does": self.summary,
+            "chosen": self.chosen,
+            "sources": self.n_sources,
+            "classes": self.n_classes,
+            "keeps labels": "yes" if self.keeps_labels else "no",
+            **self.parameters,
+            "weights of sources": self.source_weights,
+            **{name.removesuffix("_"): value for name, value in self.fitted.items()},
+        }
+        return ["calibrator", self.method], [
+            [name, _brief(value)] for name, value in facts.items() if value is not None
+        ]
+
+    def candidate_rows(self) -> tuple[list[str], list[list[str]]]:
+        """Heading and rows of what "auto" tried; scores and their differences to the best, with standard errors."""
+        rows = [
+            [
+                f"{row['method']} on {row['combine']}" + " *" * (f"{row['method']} on {row['combine']}" == self.chosen),
+                f"{row['score']:.5f}",
+                f"{row['behind']:.5f}",
+                f"{row['behind_spread']:.5f}",
+                f"{100 * row['ece_kde']:.2f}",
+            ]
+            for row in self.candidates
+        ]
+        return ["candidate", "score", "behind", "±", "ECE-KDE (%)"], rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {"schema": SCHEMA, "type": "calibrator", **asdict(self)}
+
+    def _repr_html_(self) -> str:
+        tables = [html_table(*self.rows())]
+        if self.candidates:
+            tables.append(html_table(*self.candidate_rows(), caption="Candidates"))
+        return "".join(tables)
+
+
+def inspect_calibrator(calibrator: Calibrator) -> CalibratorFacts:
+    """What is in a fitted calibrator.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        Fitted, or read with :func:`veridical.load_calibrator`.
+
+    Returns
+    -------
+    CalibratorFacts
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> facts = vd.inspect_calibrator(vd.LogPool().fit(vd.load_demo()))
+    >>> facts.method, facts.keeps_labels, len(facts.source_weights)
+    ('log-pool', False, 20)
+    """
+    described = describe(calibrator)
+    best = getattr(calibrator, "best_", None)
+    inner = described if best is None else describe(best)
+    return CalibratorFacts(
+        method=calibrator.name,
+        summary=calibrator.summary,
+        chosen=None if best is None else f"{best.name} on {best.combine}",
+        n_sources=calibrator.n_sources_,
+        n_classes=calibrator.n_classes_,
+        keeps_labels=calibrator.keeps_mean_labels if best is None else best.keeps_mean_labels,
+        parameters=described["parameters"],
+        fitted={name: _plain(value) for name, value in inner["state"].items()},
+        source_weights=_plain(inner["pooling"]["weights"]),
+        candidates=getattr(calibrator, "table_", []),
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def _brief(value: Any) -> str:
+    """A value in a line: long arrays by their shape and range."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if not isinstance(value, list) or not value or not np.issubdtype(np.asarray(value).dtype, np.number):
+        return str(value)
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim == 1 and array.size <= _FEW:
+        return ", ".join(f"{number:.4g}" for number in array)
+    shape = " x ".join(str(size) for size in array.shape)
+    return f"{shape} numbers from {array.min():.4g} to {array.max():.4g}"
