@@ -23,6 +23,8 @@ def test_examples(name, tmp_path, monkeypatch):
         module = importlib.import_module(name)
     except ImportError as error:
         pytest.skip(f"needs an extra: {error}")
+    if name.startswith("veridical.training."):
+        pytest.importorskip("torch")  # its modules import it where they use it
     monkeypatch.chdir(tmp_path)  # what an example writes goes there
     failed, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     assert failed == 0

@@ -213,13 +213,22 @@ def test_interrupted(files, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_completion():
-    """The shell asks the program itself which commands there are."""
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("veridical ev", ["evaluate"]),
+        ("veridical calibrate --method ptde", ["ptde-hist", "ptde-kde"]),
+        ("veridical compare --methods mean,spl", ["mean,spline"]),
+        ("veridical evaluate --methods at", ["atde"]),
+    ],
+)
+def test_completion(words, completed):
+    """The shell asks the program itself what a word can become."""
+    asked = {"_VERIDICAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     done = subprocess.run(
-        [sys.executable, "-m", "veridical"], capture_output=True, text=True, check=False,
-        env={**os.environ, "_VERIDICAL_COMPLETE": "bash_complete", "COMP_WORDS": "veridical ev", "COMP_CWORD": "1"},
-    )  # fmt: skip
-    assert "evaluate" in done.stdout
+        [sys.executable, "-m", "veridical"], capture_output=True, text=True, check=False, env={**os.environ, **asked}
+    )
+    assert [line.split(",", 1)[1] for line in done.stdout.splitlines()] == completed
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")

@@ -24,8 +24,8 @@ COMMANDS = {
     "report": "Write an HTML report: the verdict in words, then the evidence.",
     "inspect": "What is in a file of predictions, or in a saved calibrator?",
     "methods": "All combiners, calibrators and metrics, by name.",
-    "train": "Train a deep or snapshot ensemble (needs the torch extra).",
     "reproduce": "The paper's tables and figures from any ensemble's predictions.",
+    "train": "Train a deep or snapshot ensemble (needs the torch extra).",
     "predict": "Write an ensemble's predictions from its checkpoints (needs the torch extra).",
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from veridical.cli.inputs import prediction_options, read
+from veridical.cli.inputs import complete_methods, prediction_options, read
 from veridical.cli.output import Output, output_options
 
 
@@ -17,6 +17,7 @@ from veridical.cli.output import Output, output_options
     "-m",
     default="auto",
     show_default=True,
+    shell_complete=complete_methods,
     help="A calibrator, also on a pool as in log-pool+matrix; see 'veridical methods'.",
 )
 @click.option(

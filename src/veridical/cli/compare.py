@@ -6,13 +6,18 @@ from typing import Any
 
 import click
 
-from veridical.cli.inputs import prediction_options, read
+from veridical.cli.inputs import complete_methods, prediction_options, read
 from veridical.cli.output import Output, output_options
 
 
 @click.command()
 @prediction_options
-@click.option("--methods", "-m", help="Comma-separated; default: DE, TDE, aTDE, all calibrators but auto.")
+@click.option(
+    "--methods",
+    "-m",
+    shell_complete=complete_methods,
+    help="Comma-separated; default: DE, TDE, aTDE, all calibrators but auto.",
+)
 @click.option("--splits", type=click.IntRange(1), default=5, show_default=True, help="Random halves.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @output_options

@@ -6,13 +6,18 @@ from typing import Any
 
 import click
 
-from veridical.cli.inputs import prediction_options, read
+from veridical.cli.inputs import complete_methods, prediction_options, read
 from veridical.cli.output import Output, output_options
 
 
 @click.command()
 @prediction_options
-@click.option("--methods", "-m", help="Comma-separated; default: members,mean,tde,atde.  See 'veridical methods'.")
+@click.option(
+    "--methods",
+    "-m",
+    shell_complete=complete_methods,
+    help="Comma-separated; default: members,mean,tde,atde.  See 'veridical methods'.",
+)
 @click.option("--intervals/--no-intervals", default=True, show_default=True, help="Bootstrap intervals (95 %).")
 @click.option("--floors/--no-floors", default=True, show_default=True, help="Noise floors of calibration errors.")
 @click.option("--seed", type=int, default=0, show_default=True)

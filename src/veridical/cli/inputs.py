@@ -29,6 +29,16 @@ def prediction_options(command: _Command) -> _Command:
     return command
 
 
+def complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """What a shell may complete a method's name to, also after the last comma of a list."""
+    from veridical.calibrate import calibrators
+    from veridical.evaluation.methods import COMBINERS, MEMBERS
+
+    before, comma, begun = incomplete.rpartition(",")
+    combiners = (MEMBERS, *COMBINERS) if param.name == "methods" else ()
+    return [f"{before}{comma}{name}" for name in (*combiners, *calibrators()) if name.startswith(begun)]
+
+
 def read(pred: str, labels: str | None, kind: Any, sources_axis: int | None) -> Predictions:
     """The predictions that a command was pointed at."""
     from veridical.predictions.files import load

@@ -6,14 +6,19 @@ from typing import Any
 
 import click
 
-from veridical.cli.inputs import prediction_options, read
+from veridical.cli.inputs import complete_methods, prediction_options, read
 from veridical.cli.output import Output, output_options
 
 
 @click.command()
 @prediction_options
 @click.option(
-    "--method", "-m", default="ptde", show_default=True, help="The calibrator to show; see 'veridical methods'."
+    "--method",
+    "-m",
+    default="ptde",
+    show_default=True,
+    shell_complete=complete_methods,
+    help="The calibrator to show; see 'veridical methods'.",
 )
 @click.option("--out", "-o", type=click.Path(dir_okay=False), default="report.html", show_default=True)
 @click.option("--figures", type=click.Path(file_okay=False), help="Also write the figures to this directory.")
