@@ -23,6 +23,26 @@ def softmax(scores):
     return [value / sum(exponentials) for value in exponentials]
 
 
+def as_probabilities(row, kind):
+    """What a source says of a sample, or None where a row of NaN says that it is absent."""
+    if all(math.isnan(value) for value in row):
+        return None
+    if kind == "logits":
+        return softmax(row)
+    return [math.exp(value) for value in row] if kind == "log_probs" else list(row)
+
+
+def first_fault(rows, tolerance, skip_missing):
+    """("fine" | "no distribution" | "absent" | "nobody", source) of a sample; an absent row is None."""
+    for s, row in enumerate(rows):
+        if row is None:
+            if not skip_missing:
+                return "absent", s
+        elif any(math.isnan(value) or value < 0 for value in row) or abs(sum(row) - 1) > tolerance:
+            return "no distribution", s
+    return ("nobody", 0) if all(row is None for row in rows) else ("fine", 0)
+
+
 def mean_label(sources):
     """Lowest class with the largest mean, sources added in order."""
     best, label = -1.0, -1
