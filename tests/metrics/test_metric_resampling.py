@@ -9,7 +9,7 @@ from conftest import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from veridical import metrics
+from veridical import errors, metrics
 
 
 @pytest.fixture
@@ -148,6 +148,19 @@ class TestBootstrap:
 
 
 class TestCompare:
+    def test_each_side_has_its_own_score(self, outcomes, rng):
+        correct, confidence = outcomes
+        score = rng.random(len(correct))
+        found = metrics.compare("error_auroc", correct, confidence, confidence, score_b=score, n_resamples=20)
+        assert found.value_a == metrics.error_auroc(correct, confidence)
+        assert found.value_b == metrics.error_auroc(correct, confidence, score=score)
+        same = metrics.compare("aurc", correct, confidence, confidence, score=score, n_resamples=20)
+        assert same.value_a == same.value_b == metrics.aurc(correct, confidence, score=score)
+        with pytest.raises(errors.ParameterError, match="give one or the other"):
+            metrics.compare("aurc", correct, confidence, confidence, score=score, score_a=score)
+        with pytest.raises(errors.ParameterError, match="ece has no option 'score'"):
+            metrics.compare("ece", correct, confidence, confidence, score_a=score)
+
     def test_infinite_values(self):
         """Minus infinity, undefined, and plus infinity where one has excluded what happened."""
         labels, impossible, fair = [0] * 9 + [1], [[1.0, 0.0]] * 10, [[0.5, 0.5]] * 10

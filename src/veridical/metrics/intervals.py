@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from veridical.errors import ParameterError
 from veridical.metrics.registry import get_metric
 from veridical.metrics.resampling import defined_only, evaluator, resample
 from veridical.metrics.sample import Floats, check_sample
@@ -174,6 +175,8 @@ def compare(
     probs_a: Any,
     probs_b: Any,
     *,
+    score_a: Any = None,
+    score_b: Any = None,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
     method: Interval = "basic",
@@ -191,6 +194,8 @@ def compare(
     y_true : (N,) integers
     probs_a, probs_b : (N, L) arrays
         Or, with boolean ``y_true``, two sets of confidences (N,) in the same predictions.
+    score_a, score_b : (N,) arrays, optional
+        For metrics that rank samples by a ``score``: each side's own; one left out ranks by confidence.
     n_resamples, confidence_level, method, random_state, sample_weight, n_threads, **options
         As in :func:`bootstrap`.
 
@@ -207,9 +212,15 @@ def compare(
     (100, -0.2)
     """
     found = get_metric(metric)
+    if score_a is not None or score_b is not None:
+        if options.get("score") is not None:
+            raise ParameterError("score is for both sides, score_a and score_b for one each; give one or the other.")
+        options["score"] = None  # the metric must have that option
     evaluate = evaluator(found, options)
     check_integer(n_resamples, "n_resamples", 1)
-    samples = [check_sample(y_true, probs, sample_weight, options.get("score")) for probs in (probs_a, probs_b)]
+    both = options.get("score")
+    sides = ((probs_a, both if score_a is None else score_a), (probs_b, both if score_b is None else score_b))
+    samples = [check_sample(y_true, probs, sample_weight, score) for probs, score in sides]
     value_a, value_b = (evaluate(sample) for sample in samples)
     draws = resample([evaluate], samples, n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)
     with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined, and says so by being NaN
