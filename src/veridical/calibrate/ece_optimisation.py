@@ -10,7 +10,7 @@ from veridical.calibrate.base import Calibrator
 from veridical.calibrate.binning import bins_of, check_edges, inner_edges
 from veridical.calibrate.descent import Booleans, Descent
 from veridical.calibrate.pooling import Floats, Labels, Pooled
-from veridical.calibrate.starting_point import BinnedGaps
+from veridical.calibrate.starting_point import BinnedGaps, tempered_accuracy
 from veridical.calibrate.state_checks import check_array, check_number
 from veridical.predictions.validation import (
     Kind,
@@ -50,7 +50,7 @@ class OptHist(Calibrator):
     n_bins : int
         Bins of equal mass over the calibration scores; then fixed.
     start : {"shrunk", "closed-form", "zero"}
-        Where psi starts: the closed-form minimum of the histogram loss pulled towards a smooth curve as far as
+        Where psi starts: the closed-form minimum of the histogram loss pulled towards temperature scaling as far as
         noise explains the difference, that minimum itself, or 0.
     hist_steps : int
         Gradient steps on the histogram loss.  None are needed after a start that minimises it.
@@ -139,7 +139,8 @@ class OptHist(Calibrator):
         self.edges_ = inner_edges(score, self.n_bins)
         bins = bins_of(score, self.edges_)
         gaps = BinnedGaps.measure(score, correct, bins, len(self.edges_) + 1)
-        reach, psi = self._fit_reach(pooled, gaps, correct)
+        reach = self._fit_reach(pooled, gaps, correct)
+        psi = self._starting_psi(pooled, labels, gaps, reach)
         descent = Descent(score, correct, bins, reach, self.edges_, self)
         psi = descent.run(psi, self.hist_steps, float(self.hist_rate), descent.histogram)
         steps = self._default_kde_steps if self.kde_steps is None else self.kde_steps
@@ -155,14 +156,16 @@ class OptHist(Calibrator):
         """1 + h: by how much a sample's correction is that of its bin."""
         return 1.0
 
-    def _fit_reach(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> tuple[Floats, Floats]:
-        reach = np.ones(len(correct))
-        return reach, self._starting_psi(gaps, reach)
+    def _fit_reach(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> Floats:
+        """(N,) the calibration samples' reach, with what it needs fitted."""
+        return np.ones(len(correct))
 
-    def _starting_psi(self, gaps: BinnedGaps, reach: Floats) -> Floats:
+    def _starting_psi(self, pooled: Pooled, labels: Labels, gaps: BinnedGaps, reach: Floats) -> Floats:
         if self.start == "zero":
             return np.zeros(len(gaps.gap))
-        return gaps.shrunk(reach) if self.start == "shrunk" else gaps.closed_form(reach)
+        if self.start == "closed-form":
+            return gaps.closed_form(reach)
+        return gaps.shrunk(reach, pooled.score, tempered_accuracy(pooled, labels, self.n_threads))
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -307,12 +310,11 @@ class PTDEHist(OptHist):
             return 1.0
         return 1.0 + self.hv_gain_ * np.minimum(pooled.hv / self.hv_unit_, 1.0)
 
-    def _fit_reach(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> tuple[Floats, Floats]:
+    def _fit_reach(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> Floats:
         self.hv_unit_, self.hv_gain_ = float(np.quantile(pooled.hv, 0.99)), float(self.hv_gain)
         if self.hv_scale == "fitted" and self.hv_unit_ > 0:
             self.hv_gain_ = self._best_gain(pooled, gaps, correct)
-        reach = np.broadcast_to(self._reach(pooled), correct.shape)
-        return reach, self._starting_psi(gaps, reach)
+        return np.broadcast_to(self._reach(pooled), correct.shape)
 
     def _best_gain(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> float:
         """The gain with the lowest Brier score of the closed form; the smaller on ties."""

@@ -1,11 +1,11 @@
 """Where direct optimisation starts: the corrections per bin that the data support, and no more.
 
 The histogram loss over bins of the score has a closed-form minimum: the correction that makes every bin's sum
-of (w - correct) zero.  It is also as noisy as a bin's accuracy.  So each bin is pulled towards what a smooth
-three-parameter curve says, by as much as the noise explains: the deviations from the curve are taken as a
-correlated Gaussian sequence over bins seen through binomial noise of known size, whose strength and reach
-maximise the marginal likelihood (empirical Bayes).  Where the curve is right nothing of the noise is left;
-where it is not, the bins win.
+of (w - correct) zero.  It is also as noisy as a bin's accuracy.  So each bin is pulled towards what temperature
+scaling expects of it, which has few parameters and learns them from all classes, by as much as the noise explains:
+the deviations are taken as a correlated Gaussian sequence over bins seen through binomial noise of known size, whose
+strength and reach maximise the marginal likelihood (empirical Bayes).  Where temperature scaling is right nothing of
+the noise is left; where it is not, the bins win.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
-from veridical.calibrate.logistic import CLOSEST, fit_logistic, smoothed_targets
-from veridical.calibrate.pooling import Floats
+from veridical.calibrate.pooling import Floats, Labels, Pooled
+from veridical.calibrate.temperature import best_on_simplex, log_probabilities, scale, search_temperature
 
-#: Over how many bins deviations from the curve may hang together.
+#: Over how many bins deviations from what is expected may hang together.
 _REACHES = (1.0, 2.0, 4.0)
 #: Variances of the deviations that are tried, in units of the noise's.
 _STRENGTHS = np.concatenate(([0.0], np.exp(np.linspace(-8.0, 8.0, 65))))
-#: With more samples than twice this, the curve is fitted to means over so many groups of neighbours.
-_GROUPS = 1024
+#: The temperature is found from at most so many probabilities, so that it costs less than the steps that follow.
+_ENOUGH = 1 << 17
+#: A temperature this close to the best, relatively, expects the same.
+_CLOSE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -36,68 +37,64 @@ class BinnedGaps:
     bins : (N,) integers
     gap : (B,) float64
         Sum over the bin of (v - correct).
-    expected : (B,) float64
-        Sum over the bin of (v - the smooth curve).
-    noise : (B,) float64
-        Variance of ``gap`` if the curve were true.
     """
 
     bins: npt.NDArray[np.int64]
     gap: Floats
-    expected: Floats
-    noise: Floats
 
     @classmethod
     def measure(
         cls, score: Floats, correct: npt.NDArray[np.bool_], bins: npt.NDArray[np.int64], n_bins: int
     ) -> BinnedGaps:
         """Sums per bin."""
-        curve = smooth_accuracy(score, correct)
-
-        def total(values: Floats) -> Floats:
-            sums: Floats = np.bincount(bins, weights=values, minlength=n_bins).astype(np.float64)
-            return sums
-
-        return cls(bins, total(score - correct), total(score - curve), total(curve * (1 - curve)))
+        return cls(bins, _per_bin(score - correct, bins, n_bins))
 
     def closed_form(self, reach: Floats) -> Floats:
         """psi_b = sum_b (v - correct) / sum_b (1 + h), the minimum of the histogram loss; 0 for an empty bin."""
-        return self._per_unit(self.gap, reach)
+        totals = _per_bin(reach, self.bins, len(self.gap))
+        psi: Floats = np.where(totals > 0, self.gap / np.where(totals > 0, totals, 1.0), 0.0)
+        return psi
 
-    def shrunk(self, reach: Floats) -> Floats:
-        """The closed form, pulled towards the smooth curve by empirical Bayes."""
-        totals = np.bincount(self.bins, weights=reach, minlength=len(self.gap))
-        prior = self._per_unit(self.expected, reach)
+    def shrunk(self, reach: Floats, score: Floats, accuracy: Floats) -> Floats:
+        """The closed form, pulled by empirical Bayes towards the corrections that make w the expected ``accuracy``."""
+        n_bins = len(self.gap)
+        totals = _per_bin(reach, self.bins, n_bins)
         seen = totals > 0
-        deviation = (self.gap - self.expected)[seen] / totals[seen]
-        noise = np.maximum(self.noise[seen], 1e-12) / totals[seen] ** 2
-        prior[seen] += posterior_mean(deviation, noise)
-        return prior
-
-    def _per_unit(self, sums: Floats, reach: Floats) -> Floats:
-        totals = np.bincount(self.bins, weights=reach, minlength=len(sums))
-        psi: Floats = np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), 0.0)
+        expected = _per_bin(score - accuracy, self.bins, n_bins)[seen]
+        noise = _per_bin(accuracy * (1 - accuracy), self.bins, n_bins)[seen]
+        psi = np.zeros(n_bins)
+        psi[seen] = expected / totals[seen]
+        psi[seen] += posterior_mean((self.gap[seen] - expected) / totals[seen], noise / totals[seen] ** 2)
         return psi
 
 
-def smooth_accuracy(score: Floats, correct: npt.NDArray[np.bool_]) -> Floats:
-    """Accuracy as a smooth function of the score: sigma(a ln v - b ln(1 - v) + c), fitted with a slight ridge."""
+def _per_bin(values: Floats, bins: npt.NDArray[np.int64], n_bins: int) -> Floats:
+    sums: Floats = np.bincount(bins, weights=values, minlength=n_bins).astype(np.float64)
+    return sums
 
-    inside = np.clip(score, CLOSEST, 1 - CLOSEST)
-    features = np.column_stack((np.log(inside), -np.log1p(-inside)))
-    targets = smoothed_targets(correct)
-    if len(score) <= 2 * _GROUPS:
-        coefficients = fit_logistic(features, targets, 1.0)
-    else:
-        # Neighbours in logit are all but the same to the curve, so their means stand for them.
-        logits = features.sum(axis=1)
-        groups = ((logits - logits.min()) * ((_GROUPS - 1) / max(np.ptp(logits), 1e-9))).astype(np.int64)
-        counts = np.bincount(groups, minlength=_GROUPS).astype(np.float64)
-        sums = [np.bincount(groups, column, _GROUPS) for column in (features[:, 0], features[:, 1], targets)]
-        first, second, rights = (total[counts > 0] / counts[counts > 0] for total in sums)
-        coefficients = fit_logistic(np.column_stack((first, second)), rights, 1.0, counts[counts > 0])
-    curve: Floats = expit(coefficients[0] + features @ coefficients[1:])
-    return curve
+
+def tempered_accuracy(pooled: Pooled, labels: Labels, n_threads: int | None = None) -> Floats:
+    """(N,) what a mixture of the scaled score, the score itself and 1/L expects of the predicted label.
+
+    The temperature minimises the squared error over all classes, and then the mixture's weights, on the simplex, that
+    of the predicted label.  Of large data the temperature sees some samples, and what it makes of the other scores is
+    interpolated.
+    """
+    score, correct = pooled.score, pooled.correct(labels)
+    n_samples, n_classes = pooled.probs.shape
+    every = -(-n_samples * n_classes // _ENOUGH)
+    taken = np.arange(0, n_samples, every)
+    logs = log_probabilities(pooled.probs[taken], n_threads)
+    temperature, _ = search_temperature(logs, labels[taken], "mse", n_threads, tolerance=_CLOSE)
+    scaled = scale(logs, temperature, n_threads)[np.arange(len(taken)), pooled.prediction[taken]]
+    if every > 1:
+        order = np.argsort(score[taken], kind="stable")
+        scaled = np.interp(score, score[taken][order], scaled[order])
+    parts = np.stack((scaled, score, np.full(n_samples, 1 / n_classes)))
+    weights = best_on_simplex(parts @ parts.T / n_samples, parts @ correct / n_samples)
+    rare = 1 / (n_samples + 2)  # what so many samples cannot exclude
+    expected: Floats = np.clip(weights @ parts, rare, 1 - rare)
+    return expected
 
 
 def posterior_mean(deviation: Floats, noise: Floats) -> Floats:

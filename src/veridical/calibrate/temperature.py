@@ -50,7 +50,22 @@ def scale(logs: Floats, temperature: float, n_threads: int | None = None) -> Flo
 
 
 def fit_temperature(logs: Floats, labels: Labels, loss: str, n_threads: int | None = None) -> float:
-    """The temperature with the lowest loss, at least as good as 1.
+    """The temperature with the lowest loss, at least as good as 1; a warning where none within bounds is lowest."""
+    temperature, is_inside = search_temperature(logs, labels, loss, n_threads)
+    if not is_inside:
+        warnings.warn(
+            f"no temperature between 1/50 and 50 minimises the {loss} on these {len(labels)} samples; the nearest "
+            "one is used (are all predictions right, or all wrong?).",
+            NotConvergedWarning,
+            stacklevel=5,
+        )
+    return temperature
+
+
+def search_temperature(
+    logs: Floats, labels: Labels, loss: str, n_threads: int | None = None, *, tolerance: float = 1e-9
+) -> tuple[float, bool]:
+    """The temperature with the lowest loss, at least as good as 1, and whether it lies inside the bounds.
 
     The search is in ln(1/T): from T = 1 downhill until the derivative changes sign, then Brent's method on the
     derivative in between.
@@ -69,7 +84,7 @@ def fit_temperature(logs: Floats, labels: Labels, loss: str, n_threads: int | No
 
     value_at_one, slope = total(0.0)
     if abs(slope) < _FLAT:
-        return 1.0
+        return 1.0, True
     near, step = 0.0, -math.copysign(0.25, slope)
     while True:
         far = float(np.clip(near + step, -_LARGEST, _LARGEST))
@@ -77,16 +92,10 @@ def fit_temperature(logs: Floats, labels: Labels, loss: str, n_threads: int | No
         if far_slope * slope <= 0.0:
             break
         if abs(far) == _LARGEST:
-            warnings.warn(
-                f"no temperature between 1/50 and 50 minimises the {loss} on these {len(labels)} samples; the nearest "
-                "one is used (are all predictions right, or all wrong?).",
-                NotConvergedWarning,
-                stacklevel=5,
-            )
-            return math.exp(-far) if total(far)[0] <= value_at_one else 1.0
+            return math.exp(-far) if total(far)[0] <= value_at_one else 1.0, False
         near, step = far, 2 * step
-    best = float(scipy.optimize.brentq(lambda t: total(t)[1], min(near, far), max(near, far), xtol=1e-9))
-    return math.exp(-best) if total(best)[0] <= value_at_one else 1.0
+    best = float(scipy.optimize.brentq(lambda t: total(t)[1], min(near, far), max(near, far), xtol=tolerance))
+    return math.exp(-best) if total(best)[0] <= value_at_one else 1.0, True
 
 
 class Temperature(Calibrator):
@@ -219,7 +228,7 @@ class EnsembleTemperature(Temperature):
         for i, j in itertools.product(range(2), repeat=2):
             gram[i, j] = np.einsum("nl,nl->", components[i], components[j]) / n_samples
         target = np.array([*(part[rows, labels].mean() for part in components), 1 / n_classes])
-        self.weights_ = _best_on_simplex(gram, target)
+        self.weights_ = best_on_simplex(gram, target)
 
     def _distribution(self, pooled: Pooled) -> Array:
         scaled = super()._distribution(pooled)
@@ -234,7 +243,7 @@ class EnsembleTemperature(Temperature):
             raise ValueError(f"the mixture's weights are {self.weights_}")
 
 
-def _best_on_simplex(gram: Floats, target: Floats) -> Floats:
+def best_on_simplex(gram: Floats, target: Floats) -> Floats:
     """The w on the simplex that minimises w'Gw - 2 t'w, by solving on each of its faces."""
     best: Floats = np.eye(len(target))[0]
     best_value = np.inf
