@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 from cases import labelled_ensemble
+from conftest import softmax
 from scipy.stats import multivariate_normal
 
 import veridical as vd
 from veridical import metrics
 from veridical.calibrate import PAPER_SETTING
 from veridical.calibrate.descent import significant_kde_loss
-from veridical.calibrate.starting_point import BinnedGaps, posterior_mean, smooth_accuracy
+from veridical.calibrate.pooling import fit_pooling
+from veridical.calibrate.starting_point import BinnedGaps, posterior_mean, tempered_accuracy
 from veridical.errors import ParameterError, UnknownNameError
 from veridical.metrics.gradients import kde_loss
 
@@ -48,17 +50,37 @@ def test_bins_are_closed_on_the_right_and_the_ends_catch_the_rest(rng):
     np.testing.assert_allclose(confidence, np.clip(new - np.array([low, low, high, high]), 0, 1), atol=1e-9)
 
 
-def test_shrinkage_follows_the_curve_where_it_is_right_and_the_bins_where_it_is_not(rng):
+def test_shrinkage_follows_what_is_expected_where_it_is_right_and_the_bins_where_it_is_not(rng):
     score, correct = under_confident(rng)
     bins = np.digitize(score, np.quantile(score, np.arange(1, 15) / 15))
-    ones = np.ones(len(score))
+    ones, expected = np.ones(len(score)), score + 0.1
     gaps = BinnedGaps.measure(score, correct, bins, 15)
-    plain, shrunk = gaps.closed_form(ones), gaps.shrunk(ones)
-    assert np.square(shrunk + 0.1).mean() < np.square(plain + 0.1).mean()
-    # A step that no smooth curve has: accuracy 0.9 below 0.6 and 0.3 above.
+    plain, shrunk = gaps.closed_form(ones), gaps.shrunk(ones, score, expected)
+    assert np.square(shrunk + 0.1).mean() < 0.5 * np.square(plain + 0.1).mean()
+    # Accuracy 0.9 below 0.6 and 0.3 above, which is not what was expected.
     stepped = rng.random(len(score)) < np.where(score < 0.6, 0.9, 0.3)
     gaps = BinnedGaps.measure(score, stepped, bins, 15)
-    np.testing.assert_allclose(gaps.shrunk(ones), gaps.closed_form(ones), atol=0.04)
+    np.testing.assert_allclose(gaps.shrunk(ones, score, expected), gaps.closed_form(ones), atol=0.04)
+
+
+@pytest.mark.parametrize("n_samples", [2000, 40_000])  # all of them, and more than are needed for a temperature
+def test_temperature_scaling_says_what_is_expected(rng, n_samples):
+    logits = 2 * rng.normal(size=(n_samples, 10))
+    true = softmax(logits / 1.7)
+    labels = (rng.random((n_samples, 1)) > true.cumsum(axis=1)).sum(axis=1).clip(max=9)
+    predictions = vd.Predictions(softmax(logits)[None], labels)
+    pooled = fit_pooling("mean", predictions, labels, vd.OptHist())[1]
+    found = tempered_accuracy(pooled, labels)
+    expected = true[np.arange(n_samples), pooled.prediction]
+    assert np.abs(found - expected).mean() < 0.02
+    assert abs((found - expected).mean()) < 0.01
+
+
+def test_expectations_of_few_samples_leave_room(rng):
+    probs = np.array([[[0.9, 0.1], [0.2, 0.8]]])
+    labels = np.array([0, 1])
+    pooled = fit_pooling("mean", vd.Predictions(probs, labels), labels, vd.OptHist())[1]
+    assert (tempered_accuracy(pooled, labels) <= 0.75).all()
 
 
 def test_posterior_mean_is_that_of_a_gaussian_sequence(rng):
@@ -81,13 +103,6 @@ def test_posterior_mean_is_that_of_a_gaussian_sequence(rng):
             likelihood = multivariate_normal.logpdf(deviation, cov=total)
             candidates.append((likelihood, covariance @ np.linalg.solve(total, deviation)))
     np.testing.assert_allclose(result, max(candidates, key=lambda pair: pair[0])[1], atol=1e-9)
-
-
-def test_curve_from_groups_is_the_curve_from_samples(rng):
-    score, correct = under_confident(rng, 20_000)
-    grouped = smooth_accuracy(score, correct)
-    expected = score + 0.1
-    assert np.abs(grouped - expected).max() < 0.03
 
 
 def test_gradient_without_threshold_is_the_losss(rng):

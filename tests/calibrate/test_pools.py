@@ -36,24 +36,26 @@ def test_linear_pool_is_the_maximum_likelihood(rng):
 def test_log_pool_is_at_the_minimum_of_its_penalised_loss(rng):
     probs, labels = with_a_useless_source(rng)
     pool = vd.LogPool().fit(probs, labels)
-    weights, floor = pool.pooling_.weights, pool.pooling_.floor
-    logs = np.log(np.maximum(probs, floor))
+    weights = np.append(pool.pooling_.weights, pool.pooling_.mean_weight)
+    logs = np.log(np.maximum([*probs, probs.mean(axis=0)], pool.pooling_.floor))
 
-    def loss(a):
-        scores = np.tensordot(a, logs, 1)
+    def loss(exponents):
+        a, b = exponents[:-1], exponents[-1]
+        scores = np.tensordot(exponents, logs, 1)
         scores = scores - scores.max(axis=1, keepdims=True)
         nll = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(labels)), labels]
-        return nll.sum() + 0.5 * np.square(3 * (a - a.mean())).sum()
+        return nll.sum() + 0.5 * np.square(3 * (a - a.mean())).sum() + 0.5 * b**2
 
     gradient = scipy.optimize.approx_fprime(weights, loss, 1e-6)
     assert np.abs(gradient).max() / len(labels) < 1e-4
-    assert weights[2] < 0.2 * weights[:2].min()
+    assert weights[2] < weights[:2].min() - 0.1
 
 
 def test_log_pool_pools_what_it_says(rng):
     probs, labels = with_a_useless_source(rng, 50)
     pool = vd.LogPool().fit(probs, labels)
     scores = np.tensordot(pool.pooling_.weights, np.log(np.maximum(probs, pool.pooling_.floor)), 1)
+    scores += pool.pooling_.mean_weight * np.log(np.maximum(probs.mean(axis=0), pool.pooling_.floor))
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(pool.predict_proba(probs), expected, atol=1e-12)
 
@@ -75,6 +77,22 @@ def test_like_sources_stay_alike(rng):
     probs, labels = labelled_ensemble(rng, n_sources=1, n_samples=500)
     weights = vd.LogPool().fit(np.concatenate([probs] * 4), labels).pooling_.weights
     np.testing.assert_allclose(weights, weights[0], rtol=1e-3)
+
+
+def test_sources_of_which_one_is_right_at_a_time_are_averaged(rng):
+    probs = rng.dirichlet(np.full(4, 0.3), (3, 4000))
+    true = probs.mean(axis=0)
+    labels = (rng.random((4000, 1)) > true.cumsum(axis=1)).sum(axis=1).clip(max=3)
+    pool = vd.LogPool().fit(probs[:, :2000], labels[:2000])
+    assert pool.pooling_.mean_weight == pytest.approx(1.0, abs=0.15)
+    np.testing.assert_allclose(pool.pooling_.weights, 0.0, atol=0.1)
+    found = metrics.nll(labels[2000:], pool.predict_proba(probs[:, 2000:]))
+    assert found < metrics.nll(labels[2000:], true[2000:]) + 0.005
+
+
+def test_one_source_is_not_also_its_own_mean(rng):
+    probs, labels = labelled_ensemble(rng, n_sources=1, n_samples=500)
+    assert abs(vd.LogPool().fit(probs, labels).pooling_.mean_weight) < 1e-3
 
 
 def test_a_method_on_top_of_a_pool(rng):
@@ -136,13 +154,14 @@ def test_log_pool_predicts_by_the_rule_it_was_fitted_with(rng):
     pool = vd.LogPool(missing="skip").fit(probs[:, train], labels[train])
     alone = np.isnan(probs[0, test, 0])
     pooled = pool.predict_proba(probs[:, test])[alone]
-    scores = pool.pooling_.weights[1] * np.log(np.maximum(probs[1, test][alone], pool.pooling_.floor))
+    heard = pool.pooling_.weights[1] + pool.pooling_.mean_weight  # the mean of one source is that source
+    scores = heard * np.log(np.maximum(probs[1, test][alone], pool.pooling_.floor))
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(pooled, expected, atol=1e-12)
     loss = metrics.nll(labels[test][alone], pooled)
     assert loss < metrics.nll(labels[test][alone], probs[1, test][alone])
     # Scaled up to the sum of both exponents, the poor source would be believed far too much.
-    sharp = scores * pool.pooling_.weights.sum() / pool.pooling_.weights[1]
+    sharp = scores * (pool.pooling_.weights.sum() + pool.pooling_.mean_weight) / heard
     rescaled = np.exp(sharp) / np.exp(sharp).sum(axis=1, keepdims=True)
     assert loss < metrics.nll(labels[test][alone], rescaled) - 0.1
 

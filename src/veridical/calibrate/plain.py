@@ -79,19 +79,22 @@ class LinearPool(Identity):
 
 
 class LogPool(Identity):
-    r"""Log pool: a weighted geometric mean of the sources, its exponents learnt from the labels.  Labels may change.
+    r"""Log pool: a weighted geometric mean of the sources and of their mean, its exponents learnt from the labels.
 
-    .. math:: q = \mathrm{softmax}\Big(\sum_s a_s \ln \max(p_s, \epsilon)\Big)
+    .. math:: q = \mathrm{softmax}\Big(\sum_s a_s \ln \max(p_s, \epsilon) + b \ln \max(\bar p, \epsilon)\Big)
 
     by penalised maximum likelihood: S times each exponent is pulled towards their mean as by a normal prior with
     standard deviation one, so that like sources stay alike, while their sum (an inverse temperature) is free.  The
-    problem is convex in a; the floor is the best of 1e-12, 1e-6, 1e-4 and 1e-3.
+    arithmetic mean takes part as one more source, its exponent pulled towards zero: sources that are sure and wrong
+    in turn are better averaged than multiplied.  The problem is convex in (a, b); the floor is the best of 1e-12,
+    1e-6, 1e-4 and 1e-3.  Labels may change.
 
     Parameters are those of every calibrator, with ``combine`` fixed to this pool.
 
     Attributes
     ----------
     pooling_.weights : (S,) array
+    pooling_.mean_weight : float
     pooling_.floor : float
 
     Examples
@@ -108,7 +111,7 @@ class LogPool(Identity):
     """
 
     name = "log-pool"
-    summary = "Weighted geometric mean of the sources, exponents learnt from the labels."
+    summary = "Weighted geometric mean of the sources and their mean, exponents learnt from the labels."
     needs_sources = True
     keeps_labels = False
     complexity = 2

@@ -25,7 +25,8 @@ Labels = npt.NDArray[np.int64]
 
 #: Smallest probabilities that the log pool may believe; which one serves best is fitted.
 FLOORS = (1e-12, 1e-6, 1e-4, 1e-3)
-#: Strength of the pull towards equal weights: that of a normal prior with standard deviation one on S times a weight.
+#: Strength of the pull towards equal weights: that of a normal prior with standard deviation one on S times a weight,
+#: and on the mean's.
 _SHRINKAGE = 1.0
 #: The log pool's exponents stay within this.
 MOST_EXPONENT = 20.0
@@ -95,11 +96,14 @@ class Pooling:
         The linear pool's shares (they sum to one), or the log pool's exponents.
     floor : float, or None
         The log pool's smallest probability.
+    mean_weight : float, or None
+        The log pool's exponent of the mean of the sources.
     """
 
     name: str
     weights: Floats | None = None
     floor: float | None = None
+    mean_weight: float | None = None
 
     @property
     def needs_same_sources(self) -> bool:
@@ -126,7 +130,7 @@ class Pooling:
             if self.name == "linear-pool":
                 pooled[part] = _linear_mixture(block, self.weights)
             else:
-                pooled[part] = log_pool(block, self.weights, self.floor)
+                pooled[part] = _log_pool(block, self)
 
         run_blocks(work, sample_blocks(predictions), n_threads)
         return pooled
@@ -140,7 +144,7 @@ def fit_pooling(name: str, predictions: Predictions, labels: Labels, options: Op
         pooling = Pooling(name, _fit_linear_pool(predictions, labels))
     elif name == "log-pool":
         _discover(predictions, options, max_iter=0)
-        pooling = Pooling(name, *_fit_log_pool(predictions, labels, options.n_threads))
+        pooling = _fit_log_pool(predictions, labels, options.n_threads)
     return pooling, pooling.apply(predictions, options)
 
 
@@ -159,18 +163,35 @@ def probabilities(predictions: Predictions, part: slice) -> Floats:
     return values
 
 
-def log_pool(block: Floats, weights: Floats | None = None, floor: float | None = None) -> Floats:
-    """softmax(sum_s a_s ln max(p_s, floor)) of probabilities (S, n, L), over the sources that are present.
-
-    Without weights, the geometric mean of those present.  Fitted weights stay as they are where a source is absent:
-    what it would have added is left out, in the fit as here.
-    """
-    floor = FLOORS[1] if floor is None else floor
+def geometric_mean(block: Floats) -> Floats:
+    """(n, L): the normalised geometric mean of probabilities (S, n, L), over the sources that are present."""
     present = ~np.isnan(block[:, :, 0])
-    shares: Floats = present / present.sum(axis=0) if weights is None else weights[:, None] * present
     pooled = np.empty(block.shape[1:])
-    log_pool_rows(_floored_logs(block, floor), shares, pooled)
+    log_pool_rows(_floored_logs(block, FLOORS[1]), present / present.sum(axis=0), pooled)
     return pooled
+
+
+def _log_pool(block: Floats, pooling: Pooling) -> Floats:
+    """softmax(sum_s a_s ln p_s + b ln p) of probabilities (S, n, L) and their mean p, none below the floor.
+
+    Where a source is absent the other exponents stay as they are: what it would have added is left out, in the fit as
+    here.
+    """
+    assert pooling.weights is not None
+    assert pooling.floor is not None
+    assert pooling.mean_weight is not None
+    block = with_mean(block)
+    weights = np.append(pooling.weights, pooling.mean_weight)
+    pooled = np.empty(block.shape[1:])
+    log_pool_rows(_floored_logs(block, pooling.floor), weights[:, None] * ~np.isnan(block[:, :, 0]), pooled)
+    return pooled
+
+
+def with_mean(block: Floats) -> Floats:
+    """Probabilities (S, n, L) with the mean of the present sources as one more source."""
+    present = ~np.isnan(block[:, :, :1])
+    mean = np.where(present, block, 0.0).sum(axis=0) / present.sum(axis=0)
+    return np.concatenate((block, mean[None]))
 
 
 def _linear_mixture(block: Floats, weights: Floats | None) -> Floats:
@@ -240,7 +261,7 @@ def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
     return shares
 
 
-def _fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | None) -> tuple[Floats, float]:
+def _fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | None) -> Pooling:
     """Exponents and floor with the lowest penalised NLL; convex in the exponents for a given floor."""
     n_samples, n_sources = predictions.n_samples, predictions.n_sources
     size = n_samples * n_sources * predictions.n_classes
@@ -250,36 +271,40 @@ def _fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | Non
     _, weights, floor = min(fits, key=lambda fit: fit[0])
     if stride > 1:
         _, weights = _fit_exponents(predictions, labels, floor, n_threads, weights)
-    return weights, floor
+    return Pooling("log-pool", weights[:-1], floor, float(weights[-1]))
 
 
 def _fit_exponents(
     predictions: Predictions, labels: Labels, floor: float, n_threads: int | None, start: Floats | None = None
 ) -> tuple[float, Floats]:
-    """Minimise the mean NLL of softmax(sum_s a_s ln p_s) plus the pull of S a_s towards its mean."""
+    """(a, b) that minimise the mean NLL of softmax(sum_s a_s ln p_s + b ln p), with p the mean of the sources.
+
+    S a_s is pulled towards its mean over the sources, and b towards 0.
+    """
     n_samples, n_sources = len(labels), predictions.n_sources
     blocks = sample_blocks(predictions)
     # Above half a gigabyte the logarithms, not the sums over them, are held in single precision.
     dtype = np.float64 if predictions.n_classes * n_sources * n_samples <= _MOST_DOUBLES else np.float32
     logs = run_blocks(
-        lambda part: _floored_logs(probabilities(predictions, part), floor).astype(dtype), blocks, n_threads
+        lambda part: _floored_logs(with_mean(probabilities(predictions, part)), floor).astype(dtype), blocks, n_threads
     )
-    present = present_sources(predictions).astype(np.float64)
+    present = np.vstack((present_sources(predictions).astype(np.float64), np.ones((1, n_samples))))
 
     def objective(weights: Floats) -> tuple[float, Floats]:
         def work(b: int) -> tuple[float, Floats]:
-            gradient = np.zeros(n_sources)
+            gradient = np.zeros(n_sources + 1)
             # An absent source adds nothing, here as in a prediction.
             loss = log_pool_loss(logs[b], weights[:, None] * present[:, blocks[b]], labels[blocks[b]], gradient)
             return float(loss), gradient
 
         results = run_blocks(work, range(len(blocks)), n_threads)
-        apart = n_sources * (weights - weights.mean())
-        loss = sum(part for part, _ in results) + 0.5 * _SHRINKAGE * float(apart @ apart)
-        gradient = np.sum([part for _, part in results], axis=0) + _SHRINKAGE * n_sources * apart
+        apart = n_sources * (weights[:-1] - weights[:-1].mean())
+        loss = sum(part for part, _ in results) + 0.5 * _SHRINKAGE * float(apart @ apart + weights[-1] ** 2)
+        gradient = np.sum([part for _, part in results], axis=0)
+        gradient += _SHRINKAGE * np.append(n_sources * apart, weights[-1])
         return loss / n_samples, gradient / n_samples
 
-    first = np.full(n_sources, 1 / n_sources) if start is None else start
+    first = np.append(np.full(n_sources, 1 / n_sources), 0.0) if start is None else start
     # A pool of sources that are all right at every sample would grow for ever.
-    bounds = [(-MOST_EXPONENT, MOST_EXPONENT)] * n_sources
+    bounds = [(-MOST_EXPONENT, MOST_EXPONENT)] * (n_sources + 1)
     return minimise(objective, first, bounds, "the log pool")

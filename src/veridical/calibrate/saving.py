@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def describe(calibrator: Calibrator) -> dict[str, Any]:
         "parameters": _plain(parameters),
         "n_sources": calibrator.n_sources_,
         "n_classes": calibrator.n_classes_,
-        "pooling": {"name": pooling.name, "weights": pooling.weights, "floor": pooling.floor},
+        "pooling": asdict(pooling),
         "state": {name: _described(getattr(calibrator, name)) for name in calibrator._state},
     }
 
@@ -179,13 +180,16 @@ _READERS: dict[int, Callable[[dict[str, Any]], Calibrator]] = {1: _read_v1}
 
 
 def _read_pooling(stored: dict[str, Any], calibrator: Calibrator) -> Pooling:
-    if set(stored) != {"name", "weights", "floor"}:
+    if not {"name", "weights", "floor"} <= set(stored) <= {"name", "weights", "floor", "mean_weight"}:
         raise ValueError(f"the way to combine its sources is described by {sorted(stored)}")
     name, weights, floor = stored["name"], stored["weights"], stored["floor"]
+    # The first log pools that were saved knew nothing of the mean.
+    mean_weight = stored.get("mean_weight", 0.0 if name == "log-pool" else None)
     if name not in COMBINATIONS or name != calibrator.combine:
         raise ValueError(f"its sources are combined by {name!r}")
-    if (name in ("linear-pool", "log-pool")) != (weights is not None) or (name == "log-pool") != (floor is not None):
-        raise ValueError(f"{name} with weights {weights!r} and floor {floor!r}")
+    only_log_pool = (floor is not None, mean_weight is not None)
+    if (name in ("linear-pool", "log-pool")) != (weights is not None) or {*only_log_pool} != {name == "log-pool"}:
+        raise ValueError(f"{name} with weights {weights!r}, floor {floor!r} and exponent {mean_weight!r} of the mean")
     if weights is not None:
         lowest, highest = (0.0, 1.0) if name == "linear-pool" else (-MOST_EXPONENT, MOST_EXPONENT)
         check_array(weights, f"the weights of the {name}", (calibrator.n_sources_,), lowest, highest)
@@ -193,7 +197,8 @@ def _read_pooling(stored: dict[str, Any], calibrator: Calibrator) -> Pooling:
             raise ValueError("the linear pool's weights are no shares")
     if floor is not None:
         check_number(floor, "the log pool's floor", 1e-300, 0.5)
-    return Pooling(name, weights, floor)
+        check_number(mean_weight, "the log pool's exponent of the mean", -MOST_EXPONENT, MOST_EXPONENT)
+    return Pooling(name, weights, floor, mean_weight)
 
 
 def _count(value: Any, least: int) -> int:

@@ -8,7 +8,7 @@ from scipy.special import expit
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, smoothed_targets
-from veridical.calibrate.pooling import Floats, Labels, Pooled, log_pool, probabilities, sample_blocks
+from veridical.calibrate.pooling import Floats, Labels, Pooled, geometric_mean, probabilities, sample_blocks
 from veridical.calibrate.state_checks import check_array
 from veridical.predictions.validation import Kind, check_real
 
@@ -122,7 +122,7 @@ def _geometric_share(pooled: Pooled, n_threads: int | None) -> Floats:
     share = np.empty(predictions.n_samples)
 
     def work(part: slice) -> None:
-        geometric = log_pool(probabilities(predictions, part))
+        geometric = geometric_mean(probabilities(predictions, part))
         share[part] = geometric[np.arange(len(geometric)), pooled.prediction[part]]
 
     run_blocks(work, sample_blocks(predictions), n_threads)

@@ -37,6 +37,8 @@ class CalibratorFacts:
         What the method learned (the chosen one, for "auto"): numbers, and arrays as nested lists.
     source_weights : list or None
         The weight of each source in a learned pool.
+    mean_weight : float or None
+        The weight of their mean in a log pool.
     candidates : list of dict
         The scores by which "auto" chose, best first.
     """
@@ -50,6 +52,7 @@ class CalibratorFacts:
     parameters: Mapping[str, Any]
     fitted: Mapping[str, Any]
     source_weights: list[float] | None
+    mean_weight: float | None
     candidates: list[dict[str, Any]]
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
@@ -62,6 +65,7 @@ class CalibratorFacts:
             "keeps labels": "yes" if self.keeps_labels else "no",
             **self.parameters,
             "weights of sources": self.source_weights,
+            "weight of their mean": self.mean_weight,
             **{name.removesuffix("_"): value for name, value in self.fitted.items()},
         }
         return ["calibrator", self.method], [
@@ -125,6 +129,7 @@ def inspect_calibrator(calibrator: Calibrator) -> CalibratorFacts:
         parameters=described["parameters"],
         fitted={name: _plain(value) for name, value in inner["state"].items()},
         source_weights=_plain(inner["pooling"]["weights"]),
+        mean_weight=inner["pooling"]["mean_weight"],
         candidates=getattr(calibrator, "table_", []),
     )
 
