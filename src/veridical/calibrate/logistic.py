@@ -30,15 +30,14 @@ def smoothed_targets(correct: npt.NDArray[np.bool_]) -> Floats:
     return np.where(correct, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
 
 
-def fit_logistic(features: Floats, targets: Floats, penalty: float, counts: Floats | None = None) -> Floats:
+def fit_logistic(features: Floats, targets: Floats, penalty: float) -> Floats:
     r"""Coefficients b, the first for the constant, that minimise a penalised cross-entropy.
 
     .. math:: -\sum_n \big[t_n \ln \sigma_n + (1 - t_n) \ln (1 - \sigma_n)\big] + \tfrac{\lambda}{2} \sum_{k>0} b_k^2,
               \quad \sigma_n = \sigma(b_0 + \sum_k b_k x_{nk})
 
-    by Newton's method, halving steps that do not descend.  ``counts`` says how many samples a row stands for.
+    by Newton's method, halving steps that do not descend.
     """
-    counts = np.ones(len(features)) if counts is None else counts
     design = np.column_stack((np.ones(len(features)), features))
     ridge = np.full(design.shape[1], penalty)
     ridge[0] = 1e-6  # targets of exactly 0 or 1 still have a finite constant
@@ -46,13 +45,13 @@ def fit_logistic(features: Floats, targets: Floats, penalty: float, counts: Floa
 
     def loss(at: Floats) -> float:
         scores = design @ at
-        return float(counts @ (np.logaddexp(0.0, scores) - targets * scores) + 0.5 * ridge @ at**2)
+        return float((np.logaddexp(0.0, scores) - targets * scores).sum() + 0.5 * ridge @ at**2)
 
     current = loss(coefficients)
     for _ in range(_MOST_STEPS):
         fitted = expit(design @ coefficients)
-        gradient = design.T @ (counts * (fitted - targets)) + ridge * coefficients
-        hessian = (design * (counts * fitted * (1 - fitted))[:, None]).T @ design + np.diag(ridge)
+        gradient = design.T @ (fitted - targets) + ridge * coefficients
+        hessian = (design * (fitted * (1 - fitted))[:, None]).T @ design + np.diag(ridge)
         step = np.linalg.solve(hessian, gradient)
         while loss(coefficients - step) > current and np.abs(step).max() > _SMALL_STEP:
             step /= 2
