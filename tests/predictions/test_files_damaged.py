@@ -38,8 +38,9 @@ def whole(tmp_path_factory):
     """One good file of each format that is a single file, small enough for damage to hit what matters."""
     folder = tmp_path_factory.mktemp("whole")
     predictions = ensemble()
-    for suffix in (".npz", ".npy", ".csv", ".parquet"):
+    for suffix in (".npz", ".csv", ".parquet"):
         vd.save(predictions, folder / f"good{suffix}")
+    np.save(folder / "good.npy", predictions.values)
     np.savez_compressed(folder / "packed.npz", logits=predictions.values, labels=predictions.labels)
     np.savez(folder / "plain.npz", logits=predictions.values, labels=predictions.labels)
     torch.save(
@@ -358,3 +359,14 @@ def test_every_label_format_is_damaged_above():
     assert set(READERS) - {".pth", ".pk", ".pickle", ""} == {
         ".npy", ".npz", ".txt", ".csv", ".json", ".parquet", ".pt", ".pkl",
     }  # fmt: skip
+
+
+def test_a_truncated_archive_is_called_so(whole, tmp_path):
+    content = (whole / "good.npz").read_bytes()
+    path = tmp_path / "cut.npz"
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(errors.CorruptFileError, match=r"cut\.npz begins as a \.npz and is truncated; write it again"):
+        vd.load(path)
+    (tmp_path / "other.npz").write_bytes(b"PAR1" + bytes(50))
+    with pytest.raises(errors.CorruptFileError, match=r"is not a \.npz archive; it looks like a \.parquet table"):
+        vd.load(tmp_path / "other.npz")
