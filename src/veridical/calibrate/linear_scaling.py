@@ -144,7 +144,8 @@ class MatrixScaling(VectorScaling):
 
     .. math:: q = \mathrm{softmax}((\mathrm{diag}(a) + M) \ln p + b), \quad M_{ll} = 0
 
-    by maximum likelihood with vector scaling's penalty and :math:`\frac{\mu}{2} \sum M_{kl}^2`.
+    by maximum likelihood with vector scaling's penalty and :math:`\frac{\mu L}{2} \sum M_{kl}^2`: the more classes
+    there are to lean on, the less on each.
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ class MatrixScaling(VectorScaling):
         self,
         *,
         penalty: float = 10.0,
-        off_diagonal: float = 1000.0,
+        off_diagonal: float = 10.0,
         combine: str = "mean",
         kind: Kind = "probs",
         sources_axis: int = 0,
@@ -202,9 +203,9 @@ class MatrixScaling(VectorScaling):
 
     def _fit(self, pooled: Pooled, labels: Labels) -> None:
         super()._fit(pooled, labels)  # the start: vector scaling's optimum
-        penalty, off_diagonal = float(self.penalty), float(self.off_diagonal)
         logs = centred_logs(pooled.probs, self.n_threads)
         n_samples, n_classes = logs.shape
+        penalty, off_diagonal = float(self.penalty), float(self.off_diagonal) * n_classes
         diagonal = np.arange(n_classes)
 
         def objective(at: Floats) -> tuple[float, Floats]:

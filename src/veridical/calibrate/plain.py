@@ -87,7 +87,7 @@ class LogPool(Identity):
     standard deviation one, so that like sources stay alike, while their sum (an inverse temperature) is free.  The
     arithmetic mean takes part as one more source, its exponent pulled towards zero: sources that are sure and wrong
     in turn are better averaged than multiplied.  The problem is convex in (a, b); the floor is the best of 1e-12,
-    1e-6, 1e-4 and 1e-3.  Labels may change.
+    1e-6, 1e-4, 1e-3 and 1e-2.  Labels may change.
 
     Parameters are those of every calibrator, with ``combine`` fixed to this pool.
 

@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
 #: Smallest probabilities that the log pool may believe; which one serves best is fitted.
-FLOORS = (1e-12, 1e-6, 1e-4, 1e-3)
+FLOORS = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2)
 #: Strength of the pull towards equal weights: that of a normal prior with standard deviation one on S times a weight,
 #: and on the mean's.
 _SHRINKAGE = 1.0
