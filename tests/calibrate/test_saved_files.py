@@ -44,6 +44,24 @@ def test_version_one_keeps_loading(rng):
     assert calibrator.predict_confidence(disagreeing)[0] > 0.95
 
 
+def test_log_pools_from_before_the_mean_took_part_keep_loading(rng, tmp_path):
+    probs, labels = labelled_ensemble(rng)
+    path = tmp_path / "pool.json"
+    fitted = vd.LogPool().fit(probs, labels)
+    fitted.save(path)
+    document = unsealed(path)
+    assert document["pooling"].pop("mean_weight") == fitted.pooling_.mean_weight
+    path.write_text(json.dumps(document))
+    loaded = vd.load_calibrator(path)
+    scores = np.tensordot(fitted.pooling_.weights, np.log(np.maximum(probs, fitted.pooling_.floor)), 1)
+    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(loaded.predict_proba(probs), expected, atol=1e-6)
+    document["pooling"]["mean_weight"] = 1e9
+    path.write_text(json.dumps(document))
+    with pytest.raises(SavedFileError, match="exponent of the mean"):
+        vd.load_calibrator(path)
+
+
 def test_file_says_what_it_is(saved):
     path, _, _ = saved
     document = json.loads(path.read_text())
