@@ -133,6 +133,25 @@ def test_numbers_alone_are_saved_under_a_name_that_says_what_they_are(tmp_path, 
     assert vd.load(vd.save(logits, tmp_path / "logits_p.npy")).kind == "logits"
 
 
+@pytest.mark.parametrize(
+    "names", [["1", "2", "3"], ["2", "1", "0"], ["01", "02", "10"], ["0", "1", "2"], ["7", "b", "1"]]
+)
+@pytest.mark.parametrize("suffix", COMPLETE)
+def test_labels_of_classes_called_by_numbers(tmp_path, suffix, names):
+    predictions = vd.Predictions(np.full((3, 4, 3), 1 / 3), [1, 2, 1, 0], source_names=list("cba"), class_names=names)
+    assert vd.load(vd.save(predictions, tmp_path / f"p{suffix}")).labels.tolist() == [1, 2, 1, 0]
+
+
+@pytest.mark.parametrize("names", [["10", "9", "8"], ["1", "2", "3"], ["2", "0", "1"], ["b", "a", "c"]])
+@pytest.mark.parametrize("suffix", COMPLETE)
+def test_sources_keep_their_order(tmp_path, suffix, names, rng):
+    probs = rng.dirichlet(np.ones(2), (3, 4))
+    loaded = vd.load(vd.save(vd.Predictions(probs, source_names=names), tmp_path / f"p{suffix}"))
+    found = loaded.source_names or ("0", "1", "2")
+    np.testing.assert_allclose(loaded.values[[found.index(name) for name in names]], probs, rtol=1e-12)
+    assert found == tuple(names) or sorted(names) == ["0", "1", "2"]
+
+
 def test_equal_predictions_are_equal_files(tmp_path, predictions):
     first, second = vd.save(predictions, tmp_path / "a.npz"), vd.save(predictions, tmp_path / "b.npz")
     assert first.read_bytes() == second.read_bytes()

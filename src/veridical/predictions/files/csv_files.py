@@ -21,6 +21,7 @@ from veridical.predictions.files.tables import (
     check_header,
     columns_to_write,
     contents_of,
+    labels_to_write,
     rows_to_write,
 )
 from veridical.predictions.validation import Kind
@@ -85,7 +86,7 @@ def write_csv(predictions: Predictions, path: Path) -> None:
     """Write the long form; numbers have as many digits as it takes to read the same ones again."""
     classes = columns_to_write(predictions)
     low_precision = predictions.dtype.name if predictions.dtype in (np.float16, np.float32) else None
-    labels = predictions.labels
+    labels = labels_to_write(predictions)
     header = ["sample", "source", *["label"] * (labels is not None), "kind", *["dtype"] * bool(low_precision), *classes]
     with atomic_file(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")

@@ -94,7 +94,7 @@ def _constant(table: Table, column: str, choices: Sequence[str]) -> str | None:
 def _long_form(table: Table, scores: Array) -> Contents:
     """One row per sample and source, in any order; what is not there becomes a row of NaN."""
     samples, sample = _places(table.text["sample"])
-    sources, source = _places(table.text["source"])
+    sources, source = _places(table.text["source"], only_counting=True)
     n_samples, n_sources = len(samples), len(sources)
     if n_samples * n_sources > max(len(scores) / _LEAST_COVERAGE, _SMALL):
         raise FileFormatError(
@@ -155,16 +155,21 @@ def _labels(table: Table, sample: Array, samples: Sequence[str]) -> Array | None
         return None
     if not all(chosen):
         raise LabelError(f"{table.path} has no label for sample {samples[chosen.index('')]}; give all or none.")
-    labels = labels_from_text(chosen)
-    # Where classes are called by numbers, a label is such a name, whether or not it is also the column's place.
-    named_by_numbers = all(is_whole(name) for name in table.class_names) and not _is_counting(table.class_names)
-    return labels.astype(str) if named_by_numbers else labels
+    if not _named_by_numbers(table.class_names):
+        return labels_from_text(chosen)
+    return np.array(chosen) if set(chosen) <= set(table.class_names) else labels_from_text(chosen).astype(str)
 
 
-def _places(names: Sequence[str]) -> tuple[list[str], Array]:
+def _named_by_numbers(names: Sequence[str]) -> bool:
+    """Whether classes are called by numbers: a label is then such a name, even if it is also a column's place."""
+    return all(is_whole(name) for name in names) and not _is_counting(names)
+
+
+def _places(names: Sequence[str], *, only_counting: bool = False) -> tuple[list[str], Array]:
     """The different names, and for each row the place of its name among them.
 
-    Whole numbers are in numerical order, so that labels that stand apart fit; other names in order of appearance.
+    Whole numbers are in numerical order, so that labels that stand apart fit; other names in order of appearance, and
+    with ``only_counting`` numbers too, unless they are 0, 1, 2, ...
     """
     places: dict[str, int] = {}
     rows = np.fromiter((places.setdefault(name, len(places)) for name in names), np.intp, len(names))
@@ -172,6 +177,8 @@ def _places(names: Sequence[str]) -> tuple[list[str], Array]:
     if not all(is_whole(name) for name in different):
         return different, rows
     order = sorted(range(len(different)), key=lambda place: int(different[place]))
+    if only_counting and not _is_counting([different[place] for place in order]):
+        return different, rows
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order))
     return [different[place] for place in order], rank[rows]
@@ -204,6 +211,14 @@ def columns_to_write(predictions: Predictions) -> list[str]:
     if predictions.dtype.kind == "f" and predictions.dtype.itemsize > 8:
         raise DtypeError(f"{predictions.dtype} does not fit into a table; convert the scores to float64.")
     return list(names)
+
+
+def labels_to_write(predictions: Predictions) -> Sequence[Any] | None:
+    """What the column label says: classes by their places, or by name where a reader takes a number for a name."""
+    names = predictions.class_names
+    if predictions.labels is None or names is None or not _named_by_numbers(names):
+        return None if predictions.labels is None else predictions.labels.tolist()
+    return [names[label] for label in predictions.labels]
 
 
 def rows_to_write(predictions: Predictions) -> Iterator[tuple[Any, range, Array]]:
