@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import veridical as vd
 from veridical.calibrate import saving
-from veridical.errors import ParameterError, SavedFileError, ShapeError
+from veridical.errors import FileFormatError, ParameterError, SavedFileError, ShapeError
 
 STORED = Path(__file__).with_name("ptde_v1.json")
 
@@ -31,6 +31,11 @@ def unsealed(path):
     document = json.loads(path.read_text())
     document.pop("sha256", None)
     return document
+
+
+def arrays_beside(path):
+    """The file with the arrays of the calibrator at ``path``."""
+    return path.with_name(json.loads(path.read_text())["arrays"])
 
 
 def test_version_one_keeps_loading(rng):
@@ -94,10 +99,10 @@ def test_large_arrays_lie_beside(saved, rng, tmp_path, monkeypatch):
     path = tmp_path / "big" / "cal.json"
     path.parent.mkdir()
     calibrator.save(path)
-    assert sorted(child.name for child in path.parent.iterdir()) == ["cal.json", "cal.json.npz"]
+    assert sorted(path.parent.iterdir()) == sorted([path, arrays_beside(path)])
     again = vd.load_calibrator(path)
     assert again.predict_proba(probs).tobytes() == calibrator.predict_proba(probs).tobytes()
-    path.with_name("cal.json.npz").write_bytes(b"PK no archive")
+    arrays_beside(path).write_bytes(b"PK no archive")
     with pytest.raises(SavedFileError, match="arrays"):
         vd.load_calibrator(path)
     document = unsealed(path)
@@ -112,7 +117,7 @@ def test_pickled_arrays_are_never_unpacked(saved, monkeypatch, tmp_path):
     monkeypatch.setattr(saving, "LARGE", 10)
     path = tmp_path / "cal.json"
     saved[1].save(path)
-    np.savez(path.with_name("cal.json.npz"), a0=np.array([{"run": "me"}], dtype=object), a1=np.zeros(1))
+    np.savez(arrays_beside(path), a0=np.array([{"run": "me"}], dtype=object), a1=np.zeros(1))
     with pytest.raises(SavedFileError):
         vd.load_calibrator(path)
 
@@ -233,11 +238,41 @@ def test_a_small_calibrator_leaves_no_arrays_of_a_large_one(saved, monkeypatch):
     path, calibrator, probs = saved
     monkeypatch.setattr(saving, "LARGE", 10)
     calibrator.save(path)
-    assert path.with_name("cal.json.npz").exists()
+    assert arrays_beside(path).exists()
+    path.with_name("cal.json.npz").write_bytes(b"somebody else's")
     monkeypatch.setattr(saving, "LARGE", 100_000)
     calibrator.save(path)
-    assert [child.name for child in path.parent.iterdir()] == ["cal.json"]
+    assert sorted(child.name for child in path.parent.iterdir()) == ["cal.json", "cal.json.npz"]
     assert vd.load_calibrator(path).predict(probs).shape == (300,)
+
+
+def test_a_save_that_breaks_between_two_files_leaves_the_old_ones(saved, rng, monkeypatch):
+    path, calibrator, probs = saved
+    monkeypatch.setattr(saving, "LARGE", 10)
+    calibrator.save(path)
+    before = sorted(path.parent.iterdir())
+
+    def interrupted(path, content):
+        raise KeyboardInterrupt
+
+    other = vd.PTDE(n_bins=12, random_state=0).fit(*labelled_ensemble(rng))
+    with monkeypatch.context() as broken:
+        broken.setattr(saving, "write_atomically", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            other.save(path)
+    assert sorted(path.parent.iterdir()) == before
+    assert vd.load_calibrator(path).predict_proba(probs).tobytes() == calibrator.predict_proba(probs).tobytes()
+    other.save(path)
+    assert sorted(path.parent.iterdir()) == sorted([path, arrays_beside(path)])
+
+
+def test_what_could_not_be_loaded_is_not_saved(saved, tmp_path):
+    calibrator = saved[1]
+    with pytest.raises(FileFormatError, match=r"saved as \.json, not as .*cal\.npz"):
+        calibrator.save(tmp_path / "cal.npz")
+    with pytest.raises(ParameterError, match="combine was set to 'atde' after a fit with 'mean'; fit again"):
+        calibrator.set_params(combine="atde").save(tmp_path / "other.json")
+    assert [child.name for child in tmp_path.iterdir()] == ["cal.json"]
 
 
 def npy_image(shape, content):
@@ -252,7 +287,7 @@ def test_damaged_arrays(saved, monkeypatch, damage):
     path, calibrator, _ = saved
     monkeypatch.setattr(saving, "LARGE", 10)
     calibrator.save(path)
-    beside = path.with_name("cal.json.npz")
+    beside = arrays_beside(path)
     document = unsealed(path)
     if damage == "flipped bit":
         content = bytearray(beside.read_bytes())
@@ -273,7 +308,7 @@ def test_damaged_arrays(saved, monkeypatch, damage):
             content = content.replace(b"\x08\x00", b"\x63\x00")
         beside.write_bytes(content)
     path.write_text(json.dumps(document))
-    with pytest.raises(SavedFileError, match=r"the arrays of .* cannot be read from cal.json.npz"):
+    with pytest.raises(SavedFileError, match=r"the arrays of .* cannot be read from cal\.json\..*\.npz"):
         vd.load_calibrator(path)
 
 

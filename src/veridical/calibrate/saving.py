@@ -19,8 +19,8 @@ from veridical._version import __version__
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.pooling import COMBINATIONS, MOST_EXPONENT, Pooling
 from veridical.calibrate.state_checks import check_array, check_number
-from veridical.calibrate.stored_arrays import count_numbers, decode, encode_beside, encode_inline, path_beside
-from veridical.errors import InvalidInputError, ParameterError, SavedFileError
+from veridical.calibrate.stored_arrays import count_numbers, decode, encode_beside, encode_inline
+from veridical.errors import FileFormatError, InvalidInputError, ParameterError, SavedFileError
 
 FORMAT = "veridical calibrator"
 #: Raised whenever older readers would misunderstand a file; older versions stay readable.
@@ -38,13 +38,33 @@ _ENTRIES = frozenset(
 def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
     """Write a fitted calibrator; see :meth:`veridical.calibrate.Calibrator.save`."""
     target = Path(path)
+    if target.suffix != ".json":
+        raise FileFormatError(f"calibrators are saved as .json, not as {str(path)!r}; name it so.")
     document = describe(calibrator)
-    large = count_numbers(document) > LARGE
-    encoded = encode_beside(document, path_beside(target)) if large else encode_inline(document)
+    before = _arrays_of(target)
+    is_large = count_numbers(document) > LARGE
+    encoded, beside = encode_beside(document, target) if is_large else (encode_inline(document), None)
     encoded["sha256"] = checksum_of(encoded)
-    write_atomically(target, json.dumps(encoded, indent=1, allow_nan=False).encode())
-    if not large:
-        path_beside(target).unlink(missing_ok=True)  # of a larger calibrator that was saved under this name
+    try:
+        write_atomically(target, json.dumps(encoded, indent=1, allow_nan=False).encode())
+    except BaseException:
+        if beside not in (None, before):
+            beside.unlink(missing_ok=True)
+        raise
+    if before not in (None, beside):
+        before.unlink(missing_ok=True)
+
+
+def _arrays_of(path: Path) -> Path | None:
+    """The file with the arrays of the calibrator that is saved at ``path``, if one is and has such a file."""
+    try:
+        document = json.loads(path.read_bytes())
+        _check_format(document)
+        name = document["arrays"]
+    except (OSError, ValueError, KeyError, RecursionError):
+        return None
+    ours = isinstance(name, str) and Path(name).name == name and name.startswith(path.name) and name.endswith(".npz")
+    return path.with_name(name) if ours else None
 
 
 def checksum_of(document: dict[str, Any]) -> str:
@@ -59,6 +79,10 @@ def describe(calibrator: Calibrator) -> dict[str, Any]:
     if not hasattr(calibrator, "n_classes_"):
         raise ParameterError("this calibrator is not fitted; call fit before saving it.")
     calibrator.check_parameters()  # they may have been set since the fit, and a file with bad ones would not load
+    if calibrator.combine != calibrator.pooling_.name:
+        raise ParameterError(
+            f"combine was set to {calibrator.combine!r} after a fit with {calibrator.pooling_.name!r}; fit again."
+        )
     parameters = calibrator.get_params(deep=False)
     for name, value in parameters.items():
         if isinstance(value, np.random.Generator):

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from veridical._atomic import atomic_file
+from veridical._atomic import write_atomically
 from veridical.errors import FileFormatError, InvalidInputError, SavedFileError
 from veridical.predictions.files.npz import NpzArrays
 from veridical.predictions.validation import Array
-
-
-def path_beside(path: Path) -> Path:
-    """Where the large arrays of the document at ``path`` lie."""
-    return path.with_name(path.name + ".npz")
 
 
 def count_numbers(node: Any) -> int:
@@ -29,14 +25,21 @@ def encode_inline(node: Any) -> Any:
     return _encoded(node, lambda array: {"shape": list(array.shape), "values": array.ravel().tolist()})
 
 
-def encode_beside(node: Any, path: Path) -> Any:
-    """The document with references to arrays, which are written to ``path``; it says the file's name and checksum."""
+def encode_beside(node: Any, path: Path) -> tuple[Any, Path]:
+    """The document with references to arrays, which are written to a file beside ``path``, and that file.
+
+    The file is named by its content, so that those of the document that stands there until now stay as they are.  The
+    document says its name and checksum.
+    """
     arrays = {f"a{i}": array for i, array in enumerate(_arrays_in(node))}
-    with atomic_file(path) as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+    content = io.BytesIO()
+    np.savez(content, **arrays)  # type: ignore[arg-type]
+    checksum = hashlib.sha256(content.getbuffer()).hexdigest()
+    beside = path.with_name(f"{path.name}.{checksum[:12]}.npz")
+    write_atomically(beside, content.getvalue())
     names = iter(arrays)
     encoded = _encoded(node, lambda array: {"npz": next(names), "shape": list(array.shape)})
-    return {**encoded, "arrays": path.name, "arrays_sha256": file_checksum(path)}
+    return {**encoded, "arrays": beside.name, "arrays_sha256": checksum}, beside
 
 
 def decode(node: Any, source: Path, name: Any, checksum: Any) -> Any:
@@ -46,7 +49,7 @@ def decode(node: Any, source: Path, name: Any, checksum: Any) -> Any:
         if wanted or checksum is not None:
             raise ValueError("it refers to arrays in another file, and does not say in which")
         return _decoded(node, {})
-    if name != path_beside(source).name and (not isinstance(name, str) or Path(name).name != name):
+    if not isinstance(name, str) or Path(name).name != name:
         raise ValueError(f"its arrays are said to be in {name!r}, which is not beside it")
     path = source.with_name(name)
     try:
