@@ -95,5 +95,9 @@ class VeridicalWarning(UserWarning):
     """Base of all warnings issued by veridical."""
 
 
+class AbsentSourceWarning(VeridicalWarning):
+    """Sources say nothing about some samples (rows of NaN) and were left out there."""
+
+
 class NotConvergedWarning(VeridicalWarning):
     """A fit stopped at the edge of what it may try; the result is usable, and the message says what to look at."""

@@ -155,3 +155,9 @@ def test_says_whether_labels_are_kept(rng):
     )
     assert pool.best_.name == "log-pool"
     assert pool.keeps_labels is False
+
+
+def test_candidates_that_need_sources_are_not_left_out_in_silence(rng):
+    probs, labels = labelled_ensemble(rng)
+    with pytest.raises(vd.errors.ShapeError, match="candidate 'ptde-kde' needs every source's predictions"):
+        vd.Auto(candidates=["ts", "ptde"]).fit(probs[0], labels)

@@ -1,5 +1,7 @@
 """Pools whose weights are learnt: they are optimal, they find the poor source, and they stand on simple ground."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -189,3 +191,26 @@ def test_minimise_warns_only_away_from_the_optimum():
 
     with pytest.warns(NotConvergedWarning, match="a trap was not at its optimum"):
         minimise(wrong_gradient, np.ones(2), [(-9.0, 9.0)] * 2, "a trap")
+
+
+@pytest.mark.parametrize("method", [vd.LogPool, vd.LinearPool, partial(vd.VectorScaling, combine="log-pool")])
+def test_weights_follow_the_names_of_their_sources(method, rng, tmp_path):
+    probs, labels = with_a_useless_source(rng, 400)
+    named = vd.Predictions(probs, labels, source_names=["a", "b", "c"])
+    pool = method().fit(named)
+    pool.save(tmp_path / "pool.json")
+    for fitted in (pool, vd.load_calibrator(tmp_path / "pool.json")):
+        expected = fitted.predict_proba(named)
+        turned = named.select(sources=["c", "a", "b"])
+        np.testing.assert_array_equal(fitted.predict_proba(turned), expected)
+        np.testing.assert_array_equal(fitted.predict_proba(probs), expected)  # without names the order counts
+        other = vd.Predictions(probs, source_names=["a", "b", "d"])
+        with pytest.raises(vd.errors.ParameterError, match=r"its sources \(a, b, c\), and 'd' is none of them"):
+            fitted.predict_proba(other)
+
+
+def test_names_do_not_matter_where_sources_have_no_weights(rng):
+    probs, labels = labelled_ensemble(rng)
+    fitted = vd.PTDE(random_state=0).fit(vd.Predictions(probs, labels, source_names=list("abcde")))
+    renamed = vd.Predictions(probs, source_names=list("vwxyz"))
+    np.testing.assert_array_equal(fitted.predict_proba(renamed), fitted.predict_proba(probs))

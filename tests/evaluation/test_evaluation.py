@@ -146,6 +146,35 @@ def test_absent_sources(predictions):
     values = predictions.values.copy()
     values[2, ::3] = np.nan
     holed = vd.Predictions(values, predictions.labels)
-    found = vd.evaluate(holed, methods=["members", "atde", "ptde"], floors=False)
+    n_absent, n_all = len(values[2, ::3]), values.shape[0] * values.shape[1]
+    with pytest.warns(errors.AbsentSourceWarning, match=f"^{n_absent:,} of {n_all:,} predictions are absent"):
+        found = vd.evaluate(holed, methods=["members", "atde", "ptde"], floors=False)
     assert found["source:2"].summary.n_samples < found["source:1"].summary.n_samples
     assert np.isfinite(found["ptde-kde"].summary["ece"].value)
+
+
+def test_a_source_that_is_never_there_has_no_row(predictions):
+    values = predictions.values.copy()
+    values[2] = np.nan
+    holed = vd.Predictions(values, predictions.labels)
+    with pytest.warns(errors.AbsentSourceWarning) as said:
+        found = vd.evaluate(holed, methods=["members", "mean"], floors=False)
+    assert [str(warning.message) for warning in said][1] == "source 2 says nothing about any sample; it has no row."
+    assert "source:2" not in [scores.method for scores in found.methods]
+    assert "source:1" in [scores.method for scores in found.methods]
+
+
+def test_auto_says_what_it_chose_on_the_half_and_on_all(predictions):
+    found = vd.fit_calibrator(predictions, method="auto", candidates=["ts", "spline"])
+    choices = ("identity on mean", "temperature on mean", "spline on mean")
+    assert found.chosen in choices
+    assert found.chosen_on_half in choices
+    assert found.to_dict()["chosen_on_half"] == found.chosen_on_half
+    assert vd.fit_calibrator(predictions, method="ts").chosen_on_half is None
+
+
+def test_a_report_is_about_the_calibrator_with_its_parameters(predictions):
+    only = {"candidates": ["spline"]}
+    report = vd.build_report(predictions, method="auto", methods=[], parameters=only, intervals=False)
+    assert report.data.parameters["auto"]["candidates"] == ["spline"]
+    assert report.data.method_title in ("auto (Spline on mean)", "auto (identity on mean)")

@@ -212,3 +212,10 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
         "from veridical.metrics import ece, summary; assert callable(summary) and callable(ece)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_scores_are_answered_with_something_that_can_be_done():
+    with pytest.raises(errors.NotNormalisedError, match="if these are unnormalised scores, take their softmax first"):
+        metrics.ece([0, 1], [[2.0, 3.0], [1.0, 5.0]])
+    with pytest.raises(errors.ParameterError, match="n_bins is 1000000000; give a whole number from 1 to 1,000,000"):
+        metrics.ece([0, 1], [[0.5, 0.5], [0.2, 0.8]], n_bins=10**9, binning="width")

@@ -62,6 +62,14 @@ def test_method_that_spoils_a_calibrated_ensemble(inspection):
     assert tone == "bad"
 
 
+def test_method_that_lowers_the_error_of_a_calibrated_ensemble_and_its_floor_more(inspection):
+    before = scores("mean", 0.07, floor=0.06, floor_high=0.08)
+    text, tone = judged(inspection, before, scores("ptde-kde", 0.064, floor=0.05, floor_high=0.06))
+    assert "With pTDE ECE goes from 7.0% to 6.4%, which is above its own noise floor of 5.0%." in text
+    assert "worse" not in text
+    assert tone == "better"
+
+
 @pytest.mark.parametrize(("after", "words"), [(0.06, "goes from 5.0% to 6.0%"), (0.0501, "stays at 5.0%")])
 def test_method_that_does_not_help(inspection, after, words):
     text, tone = judged(inspection, scores("mean", 0.05, gap=0.05), scores("ptde-kde", after))

@@ -145,25 +145,26 @@ class Auto(Calibrator):
         self.best_, self.table_ = best, table
         self.pooling_: Pooling = Pooling(self.combine)
         self.n_sources_, self.n_classes_, self.classes_ = best.n_sources_, best.n_classes_, best.classes_
+        self.source_names_ = best.source_names_
         return self
 
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
         """(N,) the chosen calibrator's confidence."""
-        return self._chosen_calibrator(X).predict_confidence(self._predictions(X))
+        return self._chosen_calibrator().predict_confidence(self._predictions(X))
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """(N, L) the chosen calibrator's distributions."""
-        return self._chosen_calibrator(X).predict_proba(self._predictions(X))
+        return self._chosen_calibrator().predict_proba(self._predictions(X))
 
     def predict(self, X: Any) -> Labels:  # noqa: N803
         """(N,) the chosen calibrator's labels."""
-        return self._chosen_calibrator(X).predict(self._predictions(X))
+        return self._chosen_calibrator().predict(self._predictions(X))
 
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """The chosen calibrator's distributions, confidences and labels."""
-        return self._chosen_calibrator(X).predict_all(self._predictions(X))
+        return self._chosen_calibrator().predict_all(self._predictions(X))
 
-    def _chosen_calibrator(self, values: Any) -> Calibrator:
+    def _chosen_calibrator(self) -> Calibrator:
         self._check_fitted()
         return self.best_
 
@@ -192,10 +193,16 @@ class Auto(Calibrator):
 
         if self.candidates is not None:
             asked = self._asked_for(self.candidates)
+            for _, method in asked:
+                if not whole and calibrators()[method].needs_sources:
+                    raise ShapeError(
+                        f"candidate {method!r} needs every source's predictions and got one array; give shape "
+                        "(sources, samples, classes)."
+                    )
         else:
-            asked = [pair for pair in self._default_candidates(predictions.n_classes) if self._allows(*pair)]
-        possible = [pair for pair in asked if whole or not calibrators()[pair[1]].needs_sources]
-        return list(dict.fromkeys([(self.combine, "identity"), *possible]))
+            allowed = [pair for pair in self._default_candidates(predictions.n_classes) if self._allows(*pair)]
+            asked = [pair for pair in allowed if whole or not calibrators()[pair[1]].needs_sources]
+        return list(dict.fromkeys([(self.combine, "identity"), *asked]))
 
     def _allows(self, combine: str, method: str) -> bool:
         from veridical.calibrate.registry import calibrators

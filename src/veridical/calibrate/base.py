@@ -59,6 +59,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The labels 0 to L-1.
     n_sources_, n_classes_ : int
         What the calibrator was fitted for.
+    source_names_ : tuple of str, or None
+        Names of the sources it was fitted on, where they had names.  Learned pools, which have a weight for each
+        source, put others of the same names into their order, and refuse other names.
     """
 
     name: ClassVar[str]
@@ -123,6 +126,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._fit(pooled, labels)
         self.pooling_: Pooling = pooling
         self.n_sources_: int = pooled.predictions.n_sources
+        self.source_names_: tuple[str, ...] | None = pooled.predictions.source_names
         self.n_classes_: int = pooled.predictions.n_classes
         self.classes_: Labels = np.arange(self.n_classes_)
         return self
@@ -239,7 +243,22 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"this calibrator was fitted for {self.n_sources_} sources and the predictions have "
                 f"{predictions.n_sources}; {self.name} with combine={self.combine!r} needs the same ones."
             )
+        if self.pooling_.needs_same_sources:
+            predictions = self._in_order(predictions)
         return self.pooling_.apply(predictions, self)
+
+    def _in_order(self, predictions: Predictions) -> Predictions:
+        """The sources in the order of their weights, where their names say what it is."""
+        fitted, given = self.source_names_, predictions.source_names
+        if fitted is None or given is None or fitted == given:
+            return predictions
+        stranger = next((name for name in given if name not in fitted), None)
+        if stranger is not None:
+            raise ParameterError(
+                f"this calibrator has a weight for each of its sources ({', '.join(fitted)}), and {stranger!r} is none "
+                "of them; give the sources it was fitted on, or leave their names out."
+            )
+        return predictions.select(sources=list(fitted))
 
     def full_vectors(self, pooled: Pooled) -> Array:
         """(N, L) calibrated distributions of combined sources."""

@@ -21,6 +21,7 @@ from veridical.calibrate.pooling import COMBINATIONS, MOST_EXPONENT, Pooling
 from veridical.calibrate.state_checks import check_array, check_number
 from veridical.calibrate.stored_arrays import count_numbers, decode, encode_beside, encode_inline
 from veridical.errors import FileFormatError, InvalidInputError, ParameterError, SavedFileError
+from veridical.predictions.validation import check_names
 
 FORMAT = "veridical calibrator"
 #: Raised whenever older readers would misunderstand a file; older versions stay readable.
@@ -96,6 +97,7 @@ def describe(calibrator: Calibrator) -> dict[str, Any]:
         "parameters": _plain(parameters),
         "n_sources": calibrator.n_sources_,
         "n_classes": calibrator.n_classes_,
+        "source_names": None if calibrator.source_names_ is None else list(calibrator.source_names_),
         "pooling": asdict(pooling),
         "state": {name: _described(getattr(calibrator, name)) for name in calibrator._state},
     }
@@ -173,8 +175,9 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     """Schema 1: every value is checked before a calibrator is made of it."""
     from veridical.calibrate.registry import calibrators
 
-    if set(document) != _ENTRIES:
-        raise ValueError(f"it has missing or unknown entries: {sorted(set(document) ^ _ENTRIES)}")
+    entries = set(document) - {"source_names"}  # the first ones that were saved did not say them
+    if entries != _ENTRIES:
+        raise ValueError(f"it has missing or unknown entries: {sorted(entries ^ _ENTRIES)}")
     if not isinstance(document["veridical"], str):
         raise ValueError(f"it was written by version {document['veridical']!r}")
     method, parameters = document["method"], document["parameters"]
@@ -190,6 +193,7 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     calibrator.n_sources_ = _count(document["n_sources"], 1)
     calibrator.n_classes_ = _count(document["n_classes"], 2)
     calibrator.classes_ = np.arange(calibrator.n_classes_)
+    calibrator.source_names_ = check_names(document.get("source_names"), calibrator.n_sources_, "source")
     calibrator.pooling_ = _read_pooling(document["pooling"], calibrator)
     state = document["state"]
     if set(state) != set(calibrator._state):

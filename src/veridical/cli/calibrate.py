@@ -63,10 +63,14 @@ def command(
         if out is not None:
             found.calibrator.save(out)
         if report_path is not None:
-            build_report(predictions, method=method, random_state=seed, out=report_path, progress=progress)
+            build_report(
+                predictions, method=method, parameters=parameters, random_state=seed, out=report_path, progress=progress
+            )
     output.table(*found.evaluation.rows(), title="Scored on the half that calibration has not seen; errors in %")
     if found.chosen is not None:
         output.say(f"auto chose {found.chosen}.")
+        if found.chosen_on_half != found.chosen:
+            output.say(f"On the half that it was fitted on for this table it chose {found.chosen_on_half}.")
     for path in (out, report_path):
         if path is not None:
             output.say(f"Wrote {path}")

@@ -144,10 +144,10 @@ def compare_calibrators(
             if name in COMBINERS:
                 probs = combine(scored_on, name, n_threads).probs
             else:
-                probs = make_calibrator(name, random_state + i).fit(fitted_on).predict_proba(scored_on)
-            scores = score(
-                name, title_of(name), labels_of(scored_on), probs, reference, n_draws=50, random_state=random_state + i
-            )
+                chosen = make_calibrator(name, random_state + i, n_threads=n_threads)
+                probs = chosen.fit(fitted_on).predict_proba(scored_on)
+            options: dict[str, Any] = {"n_draws": 50, "random_state": random_state + i, "n_threads": n_threads}
+            scores = score(name, title_of(name), labels_of(scored_on), probs, reference, **options)
             changed[name].append(scores.labels_changed)
             for metric in _COLUMNS:
                 row = scores.summary[metric]

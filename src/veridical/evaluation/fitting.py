@@ -30,11 +30,14 @@ class Calibration:
     evaluation : Evaluation
         The mean against the same method fitted on one random half and scored on the other.
     method : str
+    chosen_on_half : str or None
+        What "auto" chose on the half that it was fitted on for the evaluation; more samples may have changed its mind.
     """
 
     calibrator: Calibrator
     evaluation: Evaluation
     method: str
+    chosen_on_half: str | None = None
 
     def _repr_html_(self) -> str:
         return html_table(*self.evaluation.rows(), caption=f"{self.method}, scored on {self.evaluation.protocol}")
@@ -42,15 +45,20 @@ class Calibration:
     @property
     def chosen(self) -> str | None:
         """What "auto" chose, as "method on combine"."""
-        best = getattr(self.calibrator, "best_", None)
-        return None if best is None else f"{best.name} on {best.combine}"
+        return _choice_of(self.calibrator)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         found = {**self.evaluation.to_dict(), "type": "calibration", "method": self.method}
         if self.chosen is None:
             return found
-        return {**found, "chosen": self.chosen, "candidates": getattr(self.calibrator, "table_", [])}
+        candidates = getattr(self.calibrator, "table_", [])
+        return {**found, "chosen": self.chosen, "chosen_on_half": self.chosen_on_half, "candidates": candidates}
+
+
+def _choice_of(calibrator: Calibrator) -> str | None:
+    best = getattr(calibrator, "best_", None)
+    return None if best is None else f"{best.name} on {best.combine}"
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,8 @@ def fit_calibrator(
     calibrator = make_calibrator(name, random_state, n_threads=n_threads, **parameters)
     options = {"floors": True, "intervals": False, "random_state": random_state}
     judged = judge(given, ("mean", name), options, n_threads, progress, {name: parameters})
-    return Calibration(calibrator.fit(given, progress=progress), judged.evaluation, name)
+    on_half = _choice_of(judged.calibrators[name]) if name in judged.calibrators else None
+    return Calibration(calibrator.fit(given, progress=progress), judged.evaluation, name, on_half)
 
 
 def apply_calibrator(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from veridical.calibrate.base import Calibrator, Progress
-from veridical.errors import LabelError
+from veridical.calibrate.pooling import present_sources
+from veridical.errors import AbsentSourceWarning, LabelError
 from veridical.evaluation.facts import DataFacts, versions
 from veridical.evaluation.methods import (
     COMBINERS,
@@ -154,10 +156,16 @@ def labelled(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int
     """Predictions with labels, from wherever they come."""
     given = as_predictions(predictions, kind, sources_axis)
     if labels is not None:
-        checked = check_labels(labels, given.n_samples, given.n_classes)
-        return given.with_labels(checked)
-    if given.labels is None:
+        given = given.with_labels(check_labels(labels, given.n_samples, given.n_classes))
+    elif given.labels is None:
         raise LabelError("this needs labels and the predictions have none; give labels, one integer per sample.")
+    absent = int((~present_sources(given)).sum())
+    if absent:
+        warnings.warn(
+            f"{absent:,} of {given.n_sources * given.n_samples:,} predictions are absent (rows of NaN) and left out.",
+            AbsentSourceWarning,
+            stacklevel=3,
+        )
     return given
 
 
@@ -268,10 +276,12 @@ def judge(
         if name in COMBINERS:
             probs[name] = combine(scored_on, name, n_threads).probs
         else:
-            chosen = make_calibrator(name, random_state, **(parameters or {}).get(name, {}))
+            chosen = make_calibrator(name, random_state, **{"n_threads": n_threads, **(parameters or {}).get(name, {})})
             fitted[name] = chosen.fit(fitted_on, progress=progress)
             probs[name] = fitted[name].predict_proba(scored_on)
-        found.append(score(name, title_of(name), labels_of(scored_on), probs[name], reference, **options))
+        found.append(
+            score(name, title_of(name), labels_of(scored_on), probs[name], reference, n_threads=n_threads, **options)
+        )
     report(len(names), len(names), "done")
     evaluation = Evaluation(
         data=DataFacts.of(given),
@@ -290,6 +300,11 @@ def _score_members(
     names = predictions.source_names or tuple(f"source {s}" for s in range(predictions.n_sources))
     for s, name in enumerate(names):
         probs, here = source_probs(predictions, s, n_threads)
+        if not here.size:
+            warnings.warn(f"{name} says nothing about any sample; it has no row.", AbsentSourceWarning, stacklevel=4)
+            continue
         labels = labels_of(predictions)[here]
-        found.append(score(f"source:{s}", name, labels, probs, reference[here], is_source=True, **options))
+        found.append(
+            score(f"source:{s}", name, labels, probs, reference[here], is_source=True, n_threads=n_threads, **options)
+        )
     return found

@@ -23,6 +23,8 @@ from veridical.predictions.validation import (
 Binning = Literal["mass", "width"]
 Norm = Literal[1, 2, "max"]
 BINNINGS = ("mass", "width")
+#: More bins than this say nothing that fewer do not, and would fill memory.
+MOST_BINS = 1_000_000
 
 _BLOCK = 1 << 19
 
@@ -54,7 +56,7 @@ def bin_edges(confidence: Any, n_bins: int = 15, binning: str = "mass", weight: 
     >>> bin_edges(np.array([0.2, 0.4, 0.6, 0.8]), n_bins=2)
     array([0. , 0.6, 1. ])
     """
-    n_bins = check_integer(n_bins, "n_bins", 1)
+    n_bins = check_integer(n_bins, "n_bins", 1, MOST_BINS)
     check_choice(binning, BINNINGS, "binning")
     values = as_numbers(confidence, "confidence")
     above = values > 1
@@ -123,7 +125,7 @@ def _sample_edges(sample: Sample, n_bins: int, binning: str) -> Floats:
 
 def bins_of(sample: Sample, n_bins: int, binning: str) -> tuple[Floats, Floats]:
     """(edges, sums per bin) of a sample."""
-    n_bins = check_integer(n_bins, "n_bins", 1)
+    n_bins = check_integer(n_bins, "n_bins", 1, MOST_BINS)
     check_choice(binning, BINNINGS, "binning")
     edges = _sample_edges(sample, n_bins, binning)
     return edges, sums_per_bin(sample, edges, equal_width=binning == "width")

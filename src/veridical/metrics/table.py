@@ -105,26 +105,17 @@ class Summary:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _floors(metrics: list[Metric], sample: Sample, n_draws: int, random_state: RandomState) -> dict[str, NoiseFloor]:
+def _floors(metrics: list[Metric], sample: Sample, n_draws: int, **how: Any) -> dict[str, NoiseFloor]:
     errors = [metric for metric in metrics if metric.is_calibration_error and not metric.needs_vectors]
     only_confidence = Sample(sample.confidence, sample.correct, weight=sample.weight)
-    draws = redraw_outcomes(
-        [metric.of_sample for metric in errors], only_confidence, n_draws=n_draws, random_state=random_state
-    )
+    draws = redraw_outcomes([metric.of_sample for metric in errors], only_confidence, n_draws=n_draws, **how)
     return {metric.name: NoiseFloor.from_draws(metric.name, draws[:, j], (0.95,)) for j, metric in enumerate(errors)}
 
 
 def _intervals(
-    metrics: list[Metric],
-    values: dict[str, float],
-    sample: Sample,
-    n_resamples: int,
-    level: float,
-    random_state: RandomState,
+    metrics: list[Metric], values: dict[str, float], sample: Sample, n_resamples: int, level: float, **how: Any
 ) -> dict[str, tuple[float, float]]:
-    draws = resample(
-        [metric.of_sample for metric in metrics], [sample], n_resamples=n_resamples, random_state=random_state
-    )
+    draws = resample([metric.of_sample for metric in metrics], [sample], n_resamples=n_resamples, **how)
     return {
         metric.name: interval_of(values[metric.name], draws[:, j], level, "basic", most=metric.highest)
         for j, metric in enumerate(metrics)
@@ -142,6 +133,7 @@ def summary(
     confidence_level: float = 0.95,
     random_state: RandomState = 0,
     sample_weight: Any = None,
+    n_threads: int | None = None,
 ) -> Summary:
     """The paper's columns: ECE-KDE, ECE, NLL, Brier, KS and accuracy, with noise floors and intervals.
 
@@ -156,6 +148,8 @@ def summary(
     n_draws, n_resamples : int
     confidence_level : float
     random_state : int, numpy.random.Generator or None
+    n_threads : int, optional
+        Threads for floors and intervals; all cores by default.  Results do not depend on it.
 
     Returns
     -------
@@ -177,8 +171,9 @@ def summary(
     sample = check_sample(y_true, probs, sample_weight)
     shown = [m for m in METRICS.values() if m.in_paper and (sample.probs is not None or not m.needs_vectors)]
     values = {metric.name: metric.of_sample(sample) for metric in shown}
-    floor = _floors(shown, sample, n_draws, random_state) if floors else {}
-    interval = _intervals(shown, values, sample, n_resamples, level, random_state) if intervals else {}
+    how = {"random_state": random_state, "n_threads": n_threads}
+    floor = _floors(shown, sample, n_draws, **how) if floors else {}
+    interval = _intervals(shown, values, sample, n_resamples, level, **how) if intervals else {}
     rows = []
     for name, value in values.items():
         low, high = interval.get(name, (None, None))

@@ -34,6 +34,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: How far from one a distribution's sum may be, by the precision its numbers were stored in.
 SUM_TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-5}
+#: What to do with scores that look unnormalised, where one can say what they are.
+_FOR_SCORES = 'if these are unnormalised scores, say kind="logits" (on the command line --kind logits)'
 
 
 def check_choice(value: object, choices: Iterable[str], what: str) -> str:
@@ -44,11 +46,13 @@ def check_choice(value: object, choices: Iterable[str], what: str) -> str:
     return value
 
 
-def check_integer(value: object, what: str, minimum: int) -> int:
-    """``value`` as an int of at least ``minimum``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < minimum:
-        raise ParameterError(f"{what} is {value!r}; give a whole number of at least {minimum}.")
-    return int(value)
+def check_integer(value: object, what: str, minimum: int, maximum: int | None = None) -> int:
+    """``value`` as an int in [minimum, maximum]."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    if not whole or value < minimum or (maximum is not None and value > maximum):  # type: ignore[operator]
+        bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum:,}"
+        raise ParameterError(f"{what} is {value!r}; give a whole number {bounds}.")
+    return int(value)  # type: ignore[call-overload,no-any-return]
 
 
 def check_real(value: object, what: str, minimum: float, maximum: float = np.inf) -> float:
@@ -158,8 +162,13 @@ def check_names(names: Sequence[str] | None, expected: int, what: str) -> tuple[
     return result
 
 
-def reject_row(row: Array, kind: Kind, where: str, tolerance: float | None = None) -> NoReturn:
-    """Say what is wrong with a row of scores that is no distribution; ``where`` names the row, as in "sample 7"."""
+def reject_row(
+    row: Array, kind: Kind, where: str, tolerance: float | None = None, *, for_scores: str = _FOR_SCORES
+) -> NoReturn:
+    """Say what is wrong with a row of scores that is no distribution; ``where`` names the row, as in "sample 7".
+
+    ``for_scores`` is what to do where they look unnormalised.
+    """
     values = np.asarray(row, dtype=np.float64)
     noun = {"probs": "probability", "logits": "logit", "log_probs": "log-probability"}[kind]
     wrong = np.isnan(values) | (values == np.inf)
@@ -170,25 +179,27 @@ def reject_row(row: Array, kind: Kind, where: str, tolerance: float | None = Non
         raise NotFiniteError(f"{where}: the {noun} of class {l} is {values[l]}; replace it by a finite number.")
     if kind == "probs" and (values < 0).any():
         l = int(np.flatnonzero(values < 0)[0])
-        raise NegativeProbabilityError(f"{where}: the probability of class {l} is {values[l]:g}; {_hint(values)}.")
+        raise NegativeProbabilityError(
+            f"{where}: the probability of class {l} is {values[l]:g}; {_hint(values, for_scores)}."
+        )
     with np.errstate(over="ignore"):
         total = float(values.sum() if kind == "probs" else np.exp(values).sum())
     tolerance = tolerance_of(np.asarray(row).dtype) if tolerance is None else tolerance
     of_what = "the probabilities" if kind == "probs" else "the exponentials of the log-probabilities"
-    advice = _hint(values) if kind == "probs" else 'if these are unnormalised scores, say kind="logits"'
+    advice = _hint(values, for_scores) if kind == "probs" else for_scores
     raise NotNormalisedError(
         f"{where}: {of_what} sum to {total:.6g}, further from 1 than {tolerance:g} (the tolerance for "
         f"{np.asarray(row).dtype}); {advice}."
     )
 
 
-def _hint(values: Array) -> str:
+def _hint(values: Array, for_scores: str) -> str:
     """What to do about numbers that are no probabilities; a guess is offered, never acted on."""
     lowest, total = float(values.min()), float(values.sum())
     if -1e-3 < lowest < 0 and abs(total - 1) < 1e-2:
         return "this looks like rounding: clip at 0 and divide each row by its sum"
     if lowest < 0 or values.max() > 1.01 or not 0.5 < total < 2:
-        return 'if these are unnormalised scores, say kind="logits"'
+        return for_scores
     return "divide each row by its sum"
 
 
@@ -205,7 +216,7 @@ def reject_nobody(sample: int) -> NoReturn:
     raise MissingSourceError(f"no source says anything about sample {sample} (all rows are NaN); leave the sample out.")
 
 
-def check_distributions(probs: Any, what: str = "probs", kind: Kind = "probs") -> Array:
+def check_distributions(probs: Any, what: str = "probs") -> Array:
     """(N, L) probabilities, checked row by row; kept in float32 or float64, rows renormalised where they need it."""
     array = check_scores(probs, what, 2, "(samples, classes)")
     result = array.astype(result_dtype(array.dtype), copy=False)
@@ -217,7 +228,12 @@ def check_distributions(probs: Any, what: str = "probs", kind: Kind = "probs") -
             bad |= ~(result.min(axis=1) >= 0)
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
-            reject_row(array[first], kind, f"{what}, sample {first}")
+            reject_row(
+                array[first],
+                "probs",
+                f"{what}, sample {first}",
+                for_scores="if these are unnormalised scores, take their softmax first",
+            )
     if (off > 16 * np.finfo(result.dtype).eps).any():
         result = (result / sums[:, None]).astype(result.dtype)
     return result

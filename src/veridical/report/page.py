@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,7 @@ def build_report(
     *,
     method: str = "ptde",
     methods: Sequence[str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
     out: str | os.PathLike[str] | None = None,
     kind: Kind | None = None,
     sources_axis: int | None = None,
@@ -100,6 +101,8 @@ def build_report(
         The method that the verdict is about: a calibrator, "tde", "atde", or "mean" for the plain ensemble.
     methods : sequence of str, optional
         Methods to show beside it; default "mean", "tde", "atde" and "temperature".
+    parameters : dict, optional
+        For the calibrator that ``method`` names, as :func:`veridical.fit_calibrator` takes them.
     out : path, optional
         Write the page there, whole or not at all.
     kind, sources_axis
@@ -132,6 +135,7 @@ same label as the mean for 75.0% of the samples.'
         predictions,
         labels,
         method=method,
+        parameters=parameters,
         methods=methods,
         kind=kind,
         sources_axis=sources_axis,

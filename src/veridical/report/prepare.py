@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -44,6 +44,7 @@ def prepare_report(
     *,
     method: str = "ptde",
     methods: Sequence[str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
     kind: Kind | None = None,
     sources_axis: int | None = None,
     title: str | None = None,
@@ -63,7 +64,9 @@ def prepare_report(
     judged = None
     if given.labels is not None:
         options = {"floors": True, "intervals": intervals, "random_state": random_state}
-        judged = judge(given, names, options, progress=stages.within(len(names)))
+        judged = judge(
+            given, names, options, progress=stages.within(len(names)), parameters={chosen: dict(parameters or {})}
+        )
     stages.begin("sources")
     inspection = inspect(given)
     truth, mean = combine(given, "atde"), combine(given, "mean")

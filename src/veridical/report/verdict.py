@@ -64,6 +64,8 @@ def _calibration(before: MethodScores, after: MethodScores, subject: str, title:
             return f"{state}."
         if is_at_floor(after):
             return f"{state}. {title} has nothing to repair: ECE {_goes(was, now)}, within the noise."
+        if new.value <= row.value:  # a sharper method has a lower floor
+            return f"{state}. With {title} ECE {_goes(was, now)}, which is above its own noise floor of {floor}."
         return f"{state}. {title} makes it worse: ECE rises to {now}, above its noise floor of {floor}."
     state = f"{subject} {_how_it_errs(before)}"
     if alone:
