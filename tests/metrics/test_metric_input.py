@@ -32,7 +32,7 @@ BAD_VECTORS = {
     "huge numbers": ((LABELS, with_value(1, 1e308)), errors.NotNormalisedError, "sample 1"),
     "negative probability": ((LABELS, with_value((2, 1), -0.5)), errors.NegativeProbabilityError, "sample 2"),
     "not normalised": ((LABELS, with_value((0, 0), 0.9)), errors.NotNormalisedError, "sample 0"),
-    "logits": ((LABELS, 5 * PROBS), errors.NotNormalisedError, "logits"),
+    "logits": ((LABELS, 5 * PROBS), errors.NotNormalisedError, "take their softmax first"),
     "one class": ((LABELS, PROBS[:, :1]), errors.ShapeError, "1 class"),
     "an ensemble": ((LABELS, np.stack((PROBS, PROBS))), errors.ShapeError, "3 dimensions"),
     "no samples": ((LABELS[:0], PROBS[:0]), errors.ShapeError, "empty"),
