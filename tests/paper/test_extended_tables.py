@@ -9,6 +9,7 @@ from veridical import paper
 from veridical.metrics.sample import Sample
 from veridical.paper.extended import Extended, bootstrap_draws, floors, judge_by_bootstrap, judge_by_halves
 from veridical.paper.layout import verdicts
+from veridical.paper.posthoc import posthoc_tables
 from veridical.paper.scores import COLUMNS, Scores
 from veridical.paper.tables import Row, Value
 
@@ -152,6 +153,17 @@ def test_every_registered_calibrator_has_a_row():
     assert table.metrics == COLUMNS
     n_methods = len(table.rows)
     assert len(table.comparisons) == len(COLUMNS) * n_methods * (n_methods - 1) // 2
+
+
+@pytest.mark.compiled
+def test_two_temperature_scalings_are_told_apart():
+    ensembles, less = [small_ensemble(2, 200)], Extended(n_draws=2)
+    tables = posthoc_tables(["table2", "table3", "table4"], ensembles, n_splits=1, extended=less)
+    told = [any("TS by squared error" in note for note in table.notes) for table in tables]
+    assert told == [True, False, True]
+    for form in ("terminal", "markdown", "json"):
+        assert "by likelihood" in paper.format_table(tables[0], form).replace("\n", " ")
+    assert paper.table2(ensembles, n_splits=1).notes == ()
 
 
 def test_samples_keep_their_losses_when_sorted(rng):
