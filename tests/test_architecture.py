@@ -15,6 +15,7 @@ PACKAGE = Path(veridical.__file__).parent
 MAY_IMPORT = {
     "_version": set(),
     "errors": set(),
+    "_columns": set(),
     "_extras": {"errors"},
     "_atomic": {"errors"},
     "_parallel": {"errors"},
@@ -41,6 +42,7 @@ MAY_IMPORT = {
     "paper": {
         "_version",
         "_atomic",
+        "_columns",
         "_parallel",
         "errors",
         "predictions",
@@ -51,6 +53,7 @@ MAY_IMPORT = {
     },
     "cli": {
         "_version",
+        "_columns",
         "errors",
         "_extras",
         "_atomic",

@@ -94,6 +94,18 @@ def test_compare(predictions):
     assert starred[-1] == {"DE", "temperature", "spline"}  # none of them changes a label
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinite_losses_are_said_in_words():
+    """Votes give the right class no chance where all are wrong: the mean's NLL is infinite in some split."""
+    rng = np.random.default_rng(0)
+    votes, labels = np.eye(3)[rng.integers(0, 3, (3, 200))], rng.integers(0, 3, 200)
+    found = vd.compare_calibrators(votes, labels, methods=["mean", "irm"], n_splits=2)
+    heading, rows = found.rows()
+    assert rows[0][heading.index("NLL")] == "infinite"
+    assert np.isnan(found.std("mean", "nll"))
+    assert not any(word in cell for row in rows for cell in row for word in ("inf±", "nan"))
+
+
 def test_fit_and_apply(predictions, tmp_path):
     found = vd.fit_calibrator(predictions, method="spline")
     expected = vd.Spline().fit(predictions).predict_confidence(predictions)

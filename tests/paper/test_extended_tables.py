@@ -9,6 +9,7 @@ from veridical import paper
 from veridical.metrics.sample import Sample
 from veridical.paper.extended import Extended, bootstrap_draws, floors, judge_by_bootstrap, judge_by_halves
 from veridical.paper.layout import verdicts
+from veridical.paper.posthoc import posthoc_tables
 from veridical.paper.scores import COLUMNS, Scores
 from veridical.paper.tables import Row, Value
 
@@ -68,6 +69,34 @@ def test_a_real_difference_is_found_and_a_null_one_is_not(rng):
             assert (value.floor is not None) == (metric in ("ece_kde", "ece", "ks_error"))
 
 
+def test_rounding_is_no_difference(rng):
+    scores = calibrated_scores(rng)
+    shaken = Scores(scores.confidence, scores.correct, scores.nll + 1e-14, scores.brier - 1e-14)
+    both = {"one": scores, "other": shaken}
+    _, pairs = judge_by_bootstrap(rows_of(both), both, HOW)
+    assert {pair.difference != 0 for pair in pairs if pair.metric in ("nll", "brier")} == {True}
+    assert {pair.better for pair in pairs} == {None}
+
+
+@pytest.mark.compiled
+def test_two_sources_give_no_real_differences():
+    """Truth discovery of two sources is their mean."""
+    table = paper.table1([small_ensemble(2, 400)], sources=[2], extended=HOW)
+    assert verdicts(table) == []
+    assert "one in twenty" in paper.format_table(table).replace("\n", " ")
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_losses_are_equal_to_each_other_and_worse_than_finite_ones(rng):
+    finite = calibrated_scores(rng, 300)
+    infinite = Scores(finite.confidence, finite.correct, np.full(300, np.inf), finite.brier)
+    scores = {"finite": finite, "one": infinite, "other": infinite}
+    rows = [Row(NAME, 2, m, {"nll": Value(one.metrics(["nll"])["nll"])}) for m, one in scores.items()]
+    for _, pairs in (judge_by_bootstrap(rows, scores, HOW), judge_by_halves(rows, [list(scores.values())] * 3, HOW)):
+        found = {(pair.a, pair.b): pair.better for pair in pairs}
+        assert found == {("finite", "one"): "finite", ("finite", "other"): "finite", ("one", "other"): None}
+
+
 def test_halves_know_real_from_chance(rng):
     def split(shift):
         return [calibrated_scores(rng, 3000), calibrated_scores(rng, 3000), calibrated_scores(rng, 3000, shift)]
@@ -124,6 +153,17 @@ def test_every_registered_calibrator_has_a_row():
     assert table.metrics == COLUMNS
     n_methods = len(table.rows)
     assert len(table.comparisons) == len(COLUMNS) * n_methods * (n_methods - 1) // 2
+
+
+@pytest.mark.compiled
+def test_two_temperature_scalings_are_told_apart():
+    ensembles, less = [small_ensemble(2, 200)], Extended(n_draws=2)
+    tables = posthoc_tables(["table2", "table3", "table4"], ensembles, n_splits=1, extended=less)
+    told = [any("TS by squared error" in note for note in table.notes) for table in tables]
+    assert told == [True, False, True]
+    for form in ("terminal", "markdown", "json"):
+        assert "by likelihood" in paper.format_table(tables[0], form).replace("\n", " ")
+    assert paper.table2(ensembles, n_splits=1).notes == ()
 
 
 def test_samples_keep_their_losses_when_sorted(rng):

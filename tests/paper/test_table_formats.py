@@ -13,9 +13,12 @@ from small_ensembles import small_predictions
 from veridical import paper
 from veridical.errors import UnknownNameError
 from veridical.paper.latex import escaped
+from veridical.paper.scores import COLUMNS
 from veridical.paper.tables import PairedDifference, Row, Table, Value, with_best_marked, with_published
 
 HOSTILE = r"50%_of {all} & $x^2$ #1 ~\textbf<script>|*pipe*|`é"
+
+METHODS = ["temperature", *(f"log-pool-{i}" for i in range(12))]
 
 
 def made_table(name=None):
@@ -79,6 +82,41 @@ def test_the_papers_tables_fit_a_terminal():
     ensembles = [paper.Ensemble(name, small_predictions(10, 200))]
     for table in (paper.table1(ensembles, sources=[10], updates=6), paper.table2(ensembles, n_splits=2)):
         assert max(map(len, paper.format_table(table).splitlines())) <= 80
+
+
+def wide_table():
+    """All of the paper's columns with intervals, long names, and a method that is better than many."""
+    name = paper.EnsembleName("a-file-with-a-long-name " * 5)
+    rows = tuple(
+        Row(name, 20, method, {m: Value(10 * i + 0.25, 1.75, low=10.125, high=99.5) for m in COLUMNS})
+        for i, method in enumerate(METHODS)
+    )
+    pairs = tuple(PairedDifference(name, 20, "ece", METHODS[0], other, -2.0, -3.0, -1.0) for other in METHODS[1:])
+    return Table("table2", "A title that goes on " * 6, COLUMNS, rows, {}, ("A note that goes on. " * 8,), pairs)
+
+
+def test_a_wide_table_is_several_in_the_terminal_and_loses_nothing():
+    text = paper.format_table(wide_table())
+    assert max(map(len, text.splitlines())) <= 80
+    words = text.split()
+    for head in ("ECE-KDE", "ECE", "NLL", "MSE", "KS", "ACC"):
+        assert f" {head} " in text
+    assert words.count("1.75") == 4 * len(METHODS)  # two columns have three decimals
+    assert words.count("1.750") == 2 * len(METHODS)
+    assert words.count("10.12") == 4 * len(METHODS)
+    assert words.count("goes") == 6 + 8
+    assert text.count("best of its group") == 1
+    for method in METHODS[1:]:
+        assert len(re.findall(rf"^{method} ", text, re.MULTILINE)) == 2
+        assert re.search(rf"\b{method}(,|$)", text, re.MULTILINE)
+
+
+def test_lines_without_figures_are_not_repeated_below_other_columns():
+    name = paper.EnsembleName("x")
+    values = {m: Value(1.0, 10.0, floor=0.5 if m == COLUMNS[0] else None) for m in COLUMNS}
+    text = paper.format_table(Table("table2", "x", COLUMNS, (Row(name, 1, "a-long-method-name" * 2, values),), {}))
+    assert text.count("a-long-method-name" * 2) > 1
+    assert text.count("floor") == 1
 
 
 def test_markdown_rows_have_equal_lengths_and_names_are_text():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -56,9 +57,9 @@ class MethodComparison:
         return float(np.mean(self.values[method][metric]))
 
     def std(self, method: str, metric: str) -> float:
-        """Standard deviation over the splits, with n - 1 as the paper's tables have it."""
+        """Standard deviation over the splits, with n - 1 as the paper's tables have it; NaN where one is infinite."""
         values = self.values[method][metric]
-        return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+        return float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else float("nan")
 
     def best(self, metric: str) -> str:
         """The method with the best mean."""
@@ -77,7 +78,9 @@ class MethodComparison:
         return heading, rows
 
     def _cell(self, method: str, metric: str) -> str:
-        """``5.26±.12``: no leading zeros and few digits, so that six columns fit a terminal."""
+        """``5.26±.12``: no leading zeros and few digits, so that six columns fit a terminal; infinity in words."""
+        if not math.isfinite(self.mean(method, metric)):
+            return METRICS[metric].text(self.mean(method, metric))
         in_percent = METRICS[metric].in_percent
         scale, digits = (100, 2) if in_percent else (1, 3)
         mean, spread = scale * self.mean(method, metric), scale * self.std(method, metric)

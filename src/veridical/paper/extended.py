@@ -18,14 +18,15 @@ from veridical.paper.scores import LOSSES, Scores
 from veridical.paper.tables import PairedDifference, Row, in_paper_units
 
 CONFIDENCE_LEVEL = 0.95
-NOTE = (
-    "Floor: what perfectly calibrated predictions with these confidences would score.  Intervals are 95%, by the "
-    "bootstrap over samples; a difference is called real where its interval leaves out zero."
+_FLOOR_NOTE = "Floor: what perfectly calibrated predictions with these confidences would score."
+_PAIRS_NOTE = (
+    "A difference is called real where its interval leaves out zero.  Pairs are judged one by one at 95%: of pairs "
+    "that are equal but for chance, about one in twenty is called different."
 )
+NOTE = f"{_FLOOR_NOTE}  Intervals are 95%, by the bootstrap over samples.  {_PAIRS_NOTE}"
 HALVES_NOTE = (
-    "Floor: what perfectly calibrated predictions with these confidences would score.  Intervals are 95%, from the "
-    "spread over the random halves, corrected for their overlap; a difference is called real where its interval "
-    "leaves out zero."
+    f"{_FLOOR_NOTE}  Intervals are 95%, from the spread over the random halves, corrected for their overlap.  "
+    f"{_PAIRS_NOTE}"
 )
 
 
@@ -97,7 +98,8 @@ def judge_by_bootstrap(
     for metric in metrics:
         for i, j in combinations(range(len(rows)), 2):
             difference = rows[i].values[metric].mean - rows[j].values[metric].mean
-            apart = draws[metric][:, i] - draws[metric][:, j]
+            with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined, and no real difference
+                apart = draws[metric][:, i] - draws[metric][:, j]
             low, high = interval_of(difference, apart, CONFIDENCE_LEVEL, "basic", least=-np.inf)
             pairs.append(_pair(rows[i], rows[j], metric, difference, low, high))
     return judged, pairs
@@ -128,12 +130,17 @@ def judge_by_halves(
     if n_splits > 1:
         for m, metric in enumerate(metrics):
             for i, j in combinations(range(len(rows)), 2):
-                apart = figures[:, i, m] - figures[:, j, m]
+                with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined, and no real difference
+                    apart = figures[:, i, m] - figures[:, j, m]
                 pairs.append(_pair(rows[i], rows[j], metric, float(apart.mean()), *_overlapping_interval(apart)))
     return judged, pairs
 
 
 def _overlapping_interval(drawn: Floats) -> tuple[float, float]:
+    """The mean's 95% interval; where it is infinite, from there to the furthest finite split."""
+    if not np.isfinite(drawn).all():
+        with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
+            return interval_of(float(drawn.mean()), drawn, CONFIDENCE_LEVEL, "basic", least=-np.inf)
     n_splits = len(drawn)
     spread = float(drawn.std(ddof=1)) * math.sqrt(1 / n_splits + 1)
     reach = float(scipy.stats.t.ppf((1 + CONFIDENCE_LEVEL) / 2, n_splits - 1)) * spread

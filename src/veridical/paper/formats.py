@@ -6,46 +6,93 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Mapping
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from veridical._columns import columns_that_fit
 from veridical.paper.latex import to_latex
-from veridical.paper.layout import Cell, headings, lines_of, verdict_title, verdicts
+from veridical.paper.layout import Cell, Line, headings, lines_of, verdict_title, verdicts
 from veridical.paper.tables import Row, Table, Value
 from veridical.predictions.validation import check_choice
 
 _RULE = "─"
+#: The terminal's width, and what is left free between columns.
+_WIDTH, _GAP = 80, 2
 
 
 def to_terminal(table: Table) -> str:
-    """Plain text, within 80 columns for the paper's columns; the best of each group has an asterisk."""
-    heads = [f"{title} {arrow}" for title, arrow in headings(table)]
-    blocks = [
-        (_group_title(group[0]), [line for row in group for line in lines_of(table, row)]) for group in table.groups()
-    ]
-    lines = [line for _, block in blocks for line in block]
-    first = max((len(line.label) + 2 * (not line.is_main) for line in lines), default=0)
-    texts = [[_plain(cell) for cell in line.cells] for line in lines]
-    widths = [max(len(head), *(len(row[j]) for row in texts)) for j, head in enumerate(heads)]
-    width = first + sum(widths) + 2 * len(widths)
-    printed = [table.title, ""]
-    printed.append(" " * first + "".join(f"  {head:>{size}}" for head, size in zip(heads, widths, strict=True)))
-    for title, block in blocks:
-        printed += [f"{_RULE * 2} {title} ".ljust(width, _RULE)]
-        for line in block:
-            label = line.label if line.is_main else f"  {line.label}"
-            cells = "".join(f"  {_plain(cell):>{size}}" for cell, size in zip(line.cells, widths, strict=True))
-            printed.append(f"{label:<{first}}{cells}".rstrip())
-    printed += ["", "* best of its group"]
-    printed += list(table.notes)
+    """Plain text within 80 columns, a wide table as several; the best of each group has an asterisk."""
+    printed = [*_wrapped(table.title), ""]
+    for part in _parts(table):
+        printed += [*_terminal_lines(table, part), ""]
+    printed += ["* best of its group"]
+    printed += [line for note in table.notes for line in _wrapped(note)]
     if table.comparisons:
         printed += ["", verdict_title(table)]
-        printed += [
-            f"  {verdict.ensemble}, {verdict.sources} sources, {verdict.metric}: {verdict.method} is better than "
-            f"{', '.join(verdict.beats)}"
-            for verdict in verdicts(table)
-        ]
+    for verdict in verdicts(table):
+        beaten = ", ".join(verdict.beats)
+        where = f"{verdict.ensemble}, {verdict.sources} sources, {verdict.metric}"
+        printed += _wrapped(f"{where}: {verdict.method} is better than {beaten}", indent=2)
     return "\n".join(printed) + "\n"
+
+
+def _wrapped(text: str, indent: int = 0) -> list[str]:
+    """Lines that fit; names with hyphens stay whole."""
+    later = " " * (2 * indent)
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=" " * indent, subsequent_indent=later, break_on_hyphens=False
+    ) or [""]
+
+
+def _parts(table: Table) -> list[range]:
+    """The columns of each of the tables that this one is printed as."""
+    lines = [line for row in table.rows for line in lines_of(table, row)]
+    widths = [_GAP + width for width in _widths(_heads(table), lines)]
+    return columns_that_fit(widths, _WIDTH - _label_width(lines))
+
+
+def _terminal_lines(table: Table, part: range) -> Iterator[str]:
+    """Heading and groups of rows, with some of the columns; what says nothing about these is left out."""
+    blocks = [
+        (_group_title(group[0]), [line for row in group for line in _lines_in(table, row, part)])
+        for group in table.groups()
+    ]
+    lines = [line for _, block in blocks for line in block]
+    heads = [_heads(table)[j] for j in part]
+    first, widths = _label_width(lines), _widths(heads, lines)
+    yield " " * first + "".join(f"{'':{_GAP}}{head:>{size}}" for head, size in zip(heads, widths, strict=True))
+    for title, block in blocks:
+        *others, last = _wrapped(f"{_RULE * 2} {title}")
+        yield from others
+        yield f"{last} ".ljust(first + sum(widths) + _GAP * len(widths), _RULE)[:_WIDTH]
+        for line in block:
+            cells = "".join(f"{'':{_GAP}}{_plain(cell):>{size}}" for cell, size in zip(line.cells, widths, strict=True))
+            yield f"{_label(line):<{first}}{cells}".rstrip()
+
+
+def _lines_in(table: Table, row: Row, part: range) -> Iterator[Line]:
+    for line in lines_of(table, row):
+        cells = tuple(line.cells[j] for j in part)
+        if line.is_main or any(cell.text for cell in cells):
+            yield replace(line, cells=cells)
+
+
+def _heads(table: Table) -> list[str]:
+    return [f"{title} {arrow}" for title, arrow in headings(table)]
+
+
+def _widths(heads: Sequence[str], lines: Sequence[Line]) -> list[int]:
+    return [max([len(head), *(len(_plain(line.cells[j])) for line in lines)]) for j, head in enumerate(heads)]
+
+
+def _label(line: Line) -> str:
+    return line.label if line.is_main else f"  {line.label}"
+
+
+def _label_width(lines: Sequence[Line]) -> int:
+    return max((len(_label(line)) for line in lines), default=0)
 
 
 def _group_title(row: Row) -> str:

@@ -21,6 +21,10 @@ _TABLES = {
     "table3": (("ece", "ece_kde"), "The four variants of direct optimisation", ("3",)),
     "table4": (("ks_error",), "KS error of every method", ("4",)),
 }
+_TEMPERATURES_NOTE = (
+    "TS and temperature are both temperature scaling: TS by squared error, as the authors of ETS do and the paper "
+    "after them, temperature by likelihood."
+)
 Progress = Callable[[str], None]
 
 
@@ -81,7 +85,6 @@ def posthoc_tables(
                     pairs[table] += compared
                 rows[table] += found
     settings = {"splits": n_splits, "seed": seed, "setting": "paper" if literal else "library"}
-    notes = () if extended is None else (HALVES_NOTE,)
     return [
         Table(
             table,
@@ -89,7 +92,7 @@ def posthoc_tables(
             _columns(table, extended),
             tuple(with_best_marked(with_published(rows[table], _TABLES[table][2], lambda method: method))),
             settings,
-            notes,
+            _notes(rows[table], extended),
             tuple(pairs[table]),
         )
         for table in tables
@@ -98,6 +101,12 @@ def posthoc_tables(
 
 def _columns(table: str, extended: Extended | None) -> tuple[str, ...]:
     return COLUMNS if extended is not None and table == "table2" else _TABLES[table][0]
+
+
+def _notes(rows: Sequence[Row], extended: Extended | None) -> tuple[str, ...]:
+    """What has to be said under a table of these rows."""
+    two_temperatures = {"TS", "temperature"} <= {row.method for row in rows}
+    return (() if extended is None else (HALVES_NOTE,)) + ((_TEMPERATURES_NOTE,) if two_temperatures else ())
 
 
 def table2(ensembles: Sequence[Ensemble], **options: Any) -> Table:

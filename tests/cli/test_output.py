@@ -1,0 +1,73 @@
+"""Tables for people: at any width, everything that is in them can be read."""
+
+import pytest
+from rich.console import Console
+
+from veridical._columns import columns_that_fit
+from veridical.cli.output import Output
+
+HEADING = ["method", "ECE-KDE", "ECE", "KS", "NLL", "Brier", "Acc"]
+METHODS = ["DE", "temperature", "log-pool + matrix", "log-pool + truth-logit"]
+
+
+def figures(cell):
+    """A comparison's table: each cell another, so that it can be looked for."""
+    return [[name, *(cell.format(10 * i + j) for j in range(1, 7))] for i, name in enumerate(METHODS)]
+
+
+def printed(capsys, *table, width=80, **options):
+    output = Output()
+    output._console = Console(width=width, highlight=False)
+    output.table(*table, **options)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("cell", ["{:02d}.25±1.75*", "{:02d}.25±.75", "{:02d}.5", "infinite{:02d}*"])
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_every_figure_is_whole(capsys, cell, width):
+    rows = figures(cell)
+    text = printed(capsys, HEADING, rows, "A title", width=width)
+    shown = text.split()
+    for column in HEADING:
+        assert column in shown
+    for row in rows:
+        for figure in row[1:]:
+            assert shown.count(figure) == 1
+        for word in row[0].split():
+            assert word in shown
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_a_wide_table_is_two_of_the_same_rows(capsys):
+    text = printed(capsys, HEADING, figures("{:02d}.25±1.75*"), "A title")
+    assert text.count("A title") == 1
+    for name in ("method", *METHODS):  # names are whole where there is room
+        assert sum(line.startswith(f"{name} ") for line in text.splitlines()) == 2
+    heads = [line.split() for line in text.splitlines() if line.startswith("method")]
+    assert heads == [["method", "ECE-KDE", "ECE", "KS"], ["method", "NLL", "Brier", "Acc"]]
+
+
+def test_a_table_that_fits_is_one(capsys):
+    text = printed(capsys, HEADING, figures("{:02d}.25±.75"))
+    assert text.count("method") == 1
+
+
+def test_names_without_end_and_narrow_screens_lose_nothing(capsys):
+    name = "".join(f"{i:03d}" for i in range(60))
+    text = printed(capsys, ["source", "figure"], [[name, "86.00±1.25*"]])
+    assert name in "".join(line.replace("86.00±1.25*", "").strip() for line in text.splitlines())
+    assert "86.00±1.25*" in text
+    assert "86.00±1.25*" in printed(capsys, ["source", "figure"], [["a", "86.00±1.25*"]], width=15)
+
+
+def test_words_wrap(capsys):
+    text = printed(capsys, ["name", ""], [["temperature", "word " * 40]], of_words=True)
+    assert text.split().count("word") == 40
+    assert "x" * 50 in printed(capsys, ["name", ""], [["temperature", "x" * 100]], of_words=True)
+
+
+def test_parts_are_about_equal():
+    assert columns_that_fit([10] * 7, 60) == [range(4), range(4, 7)]
+    assert columns_that_fit([10] * 5, 20) == [range(2), range(2, 4), range(4, 5)]
+    assert columns_that_fit([50, 5], 20) == [range(1), range(1, 2)]
+    assert columns_that_fit([], 20) == [range(0)]
