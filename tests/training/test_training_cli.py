@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -62,6 +63,9 @@ def test_from_images_to_predictions(tmp_path: Path, data: Path) -> None:
         assert stored["logits"].shape == (2, 100, 10)
         assert stored["source_names"].tolist() == ["member-000", "member-001"]
         np.testing.assert_allclose(stored["logits"], load_ensemble(run).predictions().values, rtol=1e-4, atol=1e-4)
+    result = veridical("evaluate", run, "--json", "--no-intervals", "--no-floors")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["data"]["kind"] == "logits"
     assert refused(veridical(*given)).startswith("Error: ")  # without the limit it is another run
     result = veridical("predict", run, "--data", data, "--split", "train", "--limit", 7, "--out", out)
     assert "2 members, 7 samples" in result.output
