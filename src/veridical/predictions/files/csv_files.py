@@ -21,6 +21,7 @@ from veridical.predictions.files.tables import (
     check_header,
     columns_to_write,
     contents_of,
+    labels_to_write,
     rows_to_write,
 )
 from veridical.predictions.validation import Kind
@@ -94,7 +95,7 @@ def write_csv(predictions: Predictions, path: Path) -> None:
     _check_names(classes, "class")
     _check_names(predictions.source_names or (), "source")
     low_precision = predictions.dtype.name if predictions.dtype in (np.float16, np.float32) else None
-    labels = predictions.labels
+    labels = labels_to_write(predictions)
     header = ["sample", "source", *["label"] * (labels is not None), "kind", *["dtype"] * bool(low_precision), *classes]
     with atomic_file(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")

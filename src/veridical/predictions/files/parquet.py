@@ -19,6 +19,7 @@ from veridical.predictions.files.tables import (
     check_header,
     columns_to_write,
     contents_of,
+    labels_to_write,
     rows_to_write,
 )
 from veridical.predictions.validation import Array, Kind
@@ -78,8 +79,9 @@ def write_parquet(predictions: Predictions, path: Path) -> None:
     classes = columns_to_write(predictions)
     source_type = pa.int64() if predictions.source_names is None else pa.string()
     fields = [("sample", pa.int64()), ("source", source_type), ("kind", pa.string())]
-    if predictions.labels is not None:
-        fields.append(("label", pa.int64()))
+    labels = labels_to_write(predictions)
+    if labels is not None:
+        fields.append(("label", pa.string() if labels.dtype.kind == "U" else pa.int64()))
     fields += [(name, pa.from_numpy_dtype(predictions.dtype)) for name in classes]
     schema = pa.schema(fields)
     with (
@@ -88,7 +90,7 @@ def write_parquet(predictions: Predictions, path: Path) -> None:
     ):
         for source, block, scores in rows_to_write(predictions):
             columns = [pa.array(block), pa.array([source] * len(block)), pa.array([predictions.kind] * len(block))]
-            if predictions.labels is not None:
-                columns.append(pa.array(predictions.labels[block.start : block.stop]))
+            if labels is not None:
+                columns.append(pa.array(labels[block.start : block.stop]))
             columns += [pa.array(np.ascontiguousarray(scores[:, l])) for l in range(len(classes))]
             writer.write_table(pa.table(columns, schema=schema))

@@ -156,9 +156,15 @@ def _labels(table: Table, sample: Array, samples: Sequence[str]) -> Array | None
     if not all(chosen):
         raise LabelError(f"{table.path} has no label for sample {samples[chosen.index('')]}; give all or none.")
     labels = labels_from_text(chosen)
-    # Where classes are called by numbers, a label is such a name, whether or not it is also the column's place.
-    named_by_numbers = all(is_whole(name) for name in table.class_names) and not _is_counting(table.class_names)
-    return labels.astype(str) if named_by_numbers else labels
+    if not _named_by_numbers(table.class_names):
+        return labels
+    # A label is the name of a class, which may also be written another way: 7.0 for 7.
+    return np.asarray(chosen) if set(chosen) <= set(table.class_names) else labels.astype(str)
+
+
+def _named_by_numbers(class_names: Sequence[str]) -> bool:
+    """Whether classes are called by numbers that are not their places; a label is then a name, never a place."""
+    return all(is_whole(name) for name in class_names) and not _is_counting(class_names)
 
 
 def _places(names: Sequence[str]) -> tuple[list[str], Array]:
@@ -204,6 +210,14 @@ def columns_to_write(predictions: Predictions) -> list[str]:
     if predictions.dtype.kind == "f" and predictions.dtype.itemsize > 8:
         raise DtypeError(f"{predictions.dtype} does not fit into a table; convert the scores to float64.")
     return list(names)
+
+
+def labels_to_write(predictions: Predictions) -> Array | None:
+    """Labels as places, or as names where a reader takes numbers for names."""
+    names, labels = predictions.class_names, predictions.labels
+    if labels is None or names is None or not _named_by_numbers(names):
+        return labels
+    return np.asarray(names)[labels]
 
 
 def rows_to_write(predictions: Predictions) -> Iterator[tuple[Any, range, Array]]:
