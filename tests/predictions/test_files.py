@@ -353,6 +353,15 @@ class TestSaving:
             vd.save(predictions, tmp_path / f"p{suffix}")
         assert not os.listdir(tmp_path)
 
+    @pytest.mark.parametrize("name", [" a0 ", "a\n", "\xa0a", "a\rb"])
+    @pytest.mark.parametrize("what", ["class", "source"])
+    def test_names_that_text_cannot_hold(self, tmp_path, name, what):
+        predictions = vd.Predictions(np.full((2, 2, 2), 0.5), **{f"{what}_names": [name, "b"]})
+        with pytest.raises(errors.ParameterError, match=rf"a {what} is called .* which a \.csv cannot hold; rename it"):
+            vd.save(predictions, tmp_path / "p.csv")
+        assert not os.listdir(tmp_path)
+        assert_same(vd.load(vd.save(predictions, tmp_path / "p.parquet")), predictions)
+
 
 class BreaksHalfway:
     """A source that cannot be read to its end, as on a disk that fails."""

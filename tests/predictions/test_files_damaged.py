@@ -361,12 +361,20 @@ def test_every_label_format_is_damaged_above():
     }  # fmt: skip
 
 
-def test_a_truncated_archive_is_called_so(whole, tmp_path):
-    content = (whole / "good.npz").read_bytes()
-    path = tmp_path / "cut.npz"
+@pytest.mark.parametrize(("name", "suffix"), [("good.npz", ".npz"), ("good.pt", ".pt")])
+def test_a_truncated_archive_is_called_so(whole, tmp_path, name, suffix):
+    content = (whole / name).read_bytes()
+    path = tmp_path / f"cut{suffix}"
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(errors.CorruptFileError, match=r"cut\.npz begins as a \.npz and is truncated; write it again"):
+    said = rf"cut\{suffix} begins as a \{suffix} and is truncated; write it again"
+    with pytest.raises(errors.CorruptFileError, match=said):
         vd.load(path)
+
+
+def test_what_is_no_archive_is_called_what_it_looks_like(tmp_path):
     (tmp_path / "other.npz").write_bytes(b"PAR1" + bytes(50))
     with pytest.raises(errors.CorruptFileError, match=r"is not a \.npz archive; it looks like a \.parquet table"):
         vd.load(tmp_path / "other.npz")
+    (tmp_path / "other.pt").write_bytes(b"PAR1" + bytes(50))
+    with pytest.raises(errors.CorruptFileError, match=r"is not a \.pt file of tensors .*; it looks like a \.parquet"):
+        vd.load(tmp_path / "other.pt")

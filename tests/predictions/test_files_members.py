@@ -1,5 +1,7 @@
 """Ensembles of one file per source."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -58,6 +60,24 @@ def test_members_are_mapped_and_not_stacked(tmp_path, probs):
     for source in loaded:
         assert is_mapped(source)
     np.testing.assert_array_equal(vd.discover(loaded).probs, vd.discover(probs).probs)
+
+
+def test_a_run_declares_kind_and_classes_where_files_do_not(tmp_path, probs):
+    write_members(tmp_path, probs)
+    described = {"kind": "logits", "class_names": ["cat", "dog", "owl"]}
+    (tmp_path / "run.json").write_text(json.dumps(described))
+    loaded = vd.load(tmp_path)
+    assert (loaded.kind, loaded.class_names) == ("logits", ("cat", "dog", "owl"))
+    for foreign in ('{"kind": "deep", "class_names": ["x"]}', '{"kind": ["logits"]}', "[1]", "no JSON", ""):
+        (tmp_path / "run.json").write_text(foreign)
+        loaded = vd.load(tmp_path)
+        assert (loaded.kind, loaded.class_names) == ("probs", None)
+
+
+def test_files_know_their_kind_better_than_a_run(tmp_path, probs):
+    write_members(tmp_path, probs, ".npz")
+    (tmp_path / "run.json").write_text('{"kind": "logits"}')
+    assert vd.load(tmp_path).kind == "probs"
 
 
 def test_labels_beside_predictions_of_the_same_format(tmp_path, probs):

@@ -143,3 +143,16 @@ def test_whole_numbers_without_gaps_stay_whole(tmp_path):
     assert vd.load(tmp_path / "whole.parquet", kind="logits").dtype == np.int64
     pa.parquet.write_table(pa.table(whole), tmp_path / "gaps.parquet")
     np.testing.assert_array_equal(vd.load(tmp_path / "gaps.parquet").values[1], [[2, 5], [np.nan, np.nan]])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("names", [["1", "0"], ["7", "8"], ["007", "+8"], ["0", "1"]])
+def test_labels_of_classes_called_by_numbers_come_back(tmp_path, names, suffix):
+    predictions = vd.Predictions(np.full((2, 3, 2), 0.5), [0, 1, 1], class_names=names)
+    loaded = vd.load(vd.save(predictions, tmp_path / f"p{suffix}"))
+    assert loaded.labels.tolist() == [0, 1, 1]
+    assert loaded.class_names == (None if names == ["0", "1"] else tuple(names))
+
+
+def test_numbers_that_are_names_may_be_written_as_floats(tmp_path):
+    assert load_csv(tmp_path, "label,7,8\n8.0,0.5,0.5\n7.0,0.5,0.5\n").labels.tolist() == [1, 0]

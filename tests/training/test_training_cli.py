@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -49,22 +50,54 @@ QUICK = ("--arch", "resnet8", "--recipe", "one-cycle", "--epochs", "2", "--batch
 
 def test_from_images_to_predictions(tmp_path: Path, data: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "p.npz"
-    given = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 2, "--out", run, "--quiet")
+    given = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 2, "--out", run)
     result = veridical(*given, "--limit", 128)
     assert result.exit_code == 0, result.output
-    assert "2 members in" in result.output
+    assert "2 members in " in " ".join(result.stdout.split())
     assert load_ensemble(run).settings["train_images"] == 128
     result = veridical("predict", run, "--data", data, "--out", out)
     assert result.exit_code == 0, result.output
-    assert "2 members, 100 samples, 10 classes" in result.output
+    assert "2 members, 100 samples, 10 classes" in " ".join(result.stdout.split())
     with np.load(out, allow_pickle=False) as stored:
         assert sorted(stored) == ["class_names", "labels", "logits", "source_names"]
         assert stored["logits"].shape == (2, 100, 10)
         assert stored["source_names"].tolist() == ["member-000", "member-001"]
         np.testing.assert_allclose(stored["logits"], load_ensemble(run).predictions().values, rtol=1e-4, atol=1e-4)
+    result = veridical("evaluate", run, "--json", "--no-intervals", "--no-floors")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["data"]["kind"] == "logits"
     assert refused(veridical(*given)).startswith("Error: ")  # without the limit it is another run
     result = veridical("predict", run, "--data", data, "--split", "train", "--limit", 7, "--out", out)
-    assert "2 members, 7 samples" in result.output
+    assert "2 members, 7 samples" in " ".join(result.stdout.split())
+
+
+def test_json_and_quiet(tmp_path: Path, data: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "p.npz"
+    train = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 1, "--limit", 64, "-o", run)
+    result = veridical(*train, "--json")
+    assert json.loads(result.stdout) == {
+        "schema": 1,
+        "type": "training",
+        "out": str(run),
+        "members": [{"name": "member-000", "test_accuracy": load_ensemble(run).accuracies()[0]}],
+    }
+    assert "epoch 2/2" in result.stderr
+    predict = ("predict", run, "--data", data, "-o", out)
+    result = veridical(*predict, "--json", "-q")
+    assert json.loads(result.stdout) == {
+        "schema": 1,
+        "type": "predictions",
+        "out": str(out),
+        "kind": "logits",
+        "n_sources": 1,
+        "n_samples": 100,
+        "n_classes": 10,
+        "source_names": ["member-000"],
+        "class_names": list("0123456789"),
+    }
+    for words in (train, predict):
+        result = veridical(*words, "-q")
+        assert (result.exit_code, result.output) == (0, "")
 
 
 def test_a_line_per_epoch_where_there_is_no_terminal(tmp_path: Path, data: Path) -> None:
@@ -190,6 +223,7 @@ def test_help_lists_the_choices_without_pytorch() -> None:
         "for command in ('train', 'predict'):\n"
         "    result = CliRunner().invoke(main, [command, '--help'])\n"
         "    assert result.exit_code == 0 and 'wideresnet28x10' in result.output, result.output\n"
+        "    assert f'Examples:\\n    veridical {command} ' in result.output, result.output\n"
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

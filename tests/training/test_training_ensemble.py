@@ -17,6 +17,7 @@ import torch
 from conftest import softmax
 from digit_sets import digit_images, digit_sets, few_digits
 
+import veridical as vd
 from veridical.errors import CorruptFileError, DatasetError, ParameterError, ShapeError, UnknownNameError
 from veridical.training import collect_predictions, load_ensemble, train_ensemble
 from veridical.training.batches import ImageBatches
@@ -140,9 +141,9 @@ TRAIN = """
 
 
 def run_python(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    here = Path(__file__).resolve().parent
+    here, package = Path(__file__).resolve().parent, Path(vd.__file__).resolve().parent
     words = [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (here, here.parent)))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (here, here.parent, package.parent)))}
     return subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
 
 
@@ -175,9 +176,35 @@ def test_no_room_for_a_checkpoint(tmp_path: Path) -> None:
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("veridical.errors.StorageError: there is no room to write")
     assert "trajectory-000.state.safetensors (File too large)" in last
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["run.json", "test-labels.npy"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["labels.npy", "run.json"]
     train_to_be_killed(tmp_path / "run", "deep", "one-cycle")
     assert load_ensemble(tmp_path / "run").members == [0, 1]
+
+
+def test_a_run_is_a_file_of_predictions(tmp_path: Path) -> None:
+    train, test = (replace(images, class_names=tuple("abcdefghij")) for images in few_digits())
+    trained = train_ensemble(train, test, out=tmp_path, arch="resnet8", members=2, recipe=QUICK)
+    loaded, own = vd.load(tmp_path), trained.predictions()
+    np.testing.assert_array_equal(loaded.values, own.values)
+    np.testing.assert_array_equal(loaded.labels, test.labels)
+    assert (loaded.kind, loaded.source_names, loaded.class_names) == ("logits", own.source_names, tuple("abcdefghij"))
+    with pytest.raises(ParameterError, match=r"kind='probs' contradicts .*, which holds 'logits'"):
+        vd.load(tmp_path, kind="probs")
+
+
+def test_a_run_whose_labels_have_their_older_name(tmp_path: Path) -> None:
+    train, test = few_digits()
+    options = {"out": tmp_path, "arch": "resnet8", "recipe": QUICK}
+    train_ensemble(train, test, members=1, **options)
+    settings = json.loads((tmp_path / "run.json").read_text())
+    del settings["kind"]
+    (tmp_path / "run.json").write_text(json.dumps(settings))
+    (tmp_path / "labels.npy").rename(tmp_path / "test-labels.npy")
+    np.testing.assert_array_equal(load_ensemble(tmp_path).predictions().labels, test.labels)
+    trained = train_ensemble(train, test, members=2, **options)
+    assert not (tmp_path / "test-labels.npy").exists()
+    np.testing.assert_array_equal(trained.predictions().labels, test.labels)
+    assert vd.load(tmp_path).kind == "logits"
 
 
 def test_other_settings_are_refused(tmp_path: Path) -> None:

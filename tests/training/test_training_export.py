@@ -157,6 +157,14 @@ def test_kind_is_what_is_said(loader: DataLoader, tmp_path: Path) -> None:
         assert "probs" in stored
 
 
+def test_modules_among_classifiers_are_probabilities_if_that_is_said(loader: DataLoader) -> None:
+    rows, labels = next(iter(loader))
+    module, classifier = nn.Sequential(linear(0), nn.Softmax(dim=1)), LogisticRegression().fit(rows, labels)
+    found = collect_predictions([module, classifier], loader, kind="probs")
+    assert found.kind == "probs"
+    np.testing.assert_allclose(found.values.sum(axis=2), 1, rtol=1e-6)
+
+
 class _NaN(nn.Module):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         scores = torch.zeros(len(inputs), 4)
@@ -168,6 +176,7 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, samples: tuple[to
     inputs, labels = samples
     loader = DataLoader(TensorDataset(*samples), batch_size=16)
     shuffled = DataLoader(TensorDataset(*samples), batch_size=16, shuffle=True)
+    classifier = LogisticRegression().fit(inputs, labels)
     cases: list[tuple[object, object, dict[str, object], type[Exception], str]] = [
         ([], loader, {}, ParameterError, "there are no models"),
         ([linear(0), "net"], loader, {}, ParameterError, "a model is a str; give torch modules"),
@@ -182,6 +191,14 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, samples: tuple[to
         ([linear(0), linear(1, 3)], loader, {}, ShapeError, "model 1, samples from 0: 3 classes, and 4 before"),
         ([nn.Flatten(0)], loader, {}, ShapeError, r"model 0, samples from 0: the output has shape \(96,\)"),
         ([linear(0), _NaN()], loader, {}, NotFiniteError, "model 1 says NaN about sample 3"),
+        (
+            [linear(0), linear(1), classifier],
+            loader,
+            {},
+            ParameterError,
+            "0 gives logits and model 2 gives probs; coll",
+        ),
+        ([classifier, linear(0)], loader, {}, ParameterError, "model 0 gives probs and model 1 gives logits; collect"),
         ([linear(0)], (inputs, labels[:-1]), {}, LabelError, "there are 49 labels for 50 samples"),
         ([linear(0)], (inputs, labels + 3), {}, LabelError, r"the label of sample \d+ is [456]; with 4 classes"),
         ([linear(0)], loader, {"source_names": ["a", "b"]}, ShapeError, "2 source names for 1 source"),

@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from veridical.cli import _image_options
+from veridical.cli.output import Output, output_options
 from veridical.errors import ParameterError, ShapeError
+from veridical.predictions import Predictions
 from veridical.training.architectures import ARCHITECTURES, check_image_shape
 from veridical.training.data import DATASETS, SPLITS, load_dataset
 
@@ -24,7 +26,8 @@ from veridical.training.data import DATASETS, SPLITS, load_dataset
 @_image_options.device
 @click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16"]), default="float32", show_default=True)
 @_image_options.verify
-@click.option("--out", type=click.Path(dir_okay=False), required=True, help="A .npz file.")
+@click.option("--out", "-o", type=click.Path(dir_okay=False), required=True, help="A .npz file.")
+@output_options
 def command(
     checkpoints: str,
     dataset: str | None,
@@ -38,8 +41,18 @@ def command(
     precision: str,
     verify: bool,
     out: str,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
-    """Write the logits (S, N, L) of the run or directory CHECKPOINTS, with labels, to a .npz file."""
+    """Write the logits (S, N, L) of the run or directory CHECKPOINTS, with labels, to a .npz file.
+
+    \b
+    Examples:
+      veridical predict runs/r18 --data DIR --out preds.npz
+      veridical predict runs/r18 --data DIR --split train --limit 5000 --out fit.npz
+      veridical predict CKPT_DIR --arch preresnet110 --layout pytorch-ensembles \\
+          --dataset cifar100 --data DIR --out preds.npz
+    """
     from veridical.training import (
         ImageBatches,
         collect_predictions,
@@ -76,8 +89,25 @@ def command(
         device=where,
         precision=precision,
     )
-    click.echo(
+    _show(predictions, out, Output(as_json, quiet))
+
+
+def _show(predictions: Predictions, out: str, output: Output) -> None:
+    output.say(
         f"{out}: {predictions.n_sources} members, {predictions.n_samples} samples, {predictions.n_classes} classes"
+    )
+    output.result(
+        {
+            "schema": 1,
+            "type": "predictions",
+            "out": out,
+            "kind": predictions.kind,
+            "n_sources": predictions.n_sources,
+            "n_samples": predictions.n_samples,
+            "n_classes": predictions.n_classes,
+            "source_names": predictions.source_names,
+            "class_names": predictions.class_names,
+        }
     )
 
 

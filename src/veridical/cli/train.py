@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from veridical.cli import _image_options
+from veridical.cli.output import Output, output_options
 from veridical.training.architectures import ARCHITECTURES
 from veridical.training.data import DATASETS, load_dataset
 from veridical.training.recipes import METHODS, RECIPES
+
+if TYPE_CHECKING:
+    from veridical.training import TrainedEnsemble
 
 
 @click.command("train")
@@ -29,14 +33,29 @@ from veridical.training.recipes import METHODS, RECIPES
 @_image_options.device
 @click.option("--precision", type=click.Choice(["auto", "float32", "bfloat16"]), default="auto", show_default=True)
 @_image_options.verify
-@click.option("--quiet", is_flag=True, help="No progress bar.")
-@click.option("--out", type=click.Path(), required=True, help="Directory of the run; give it again to go on.")
+@click.option("--out", "-o", type=click.Path(), required=True, help="Directory of the run; give it again to go on.")
+@output_options
 def command(
-    dataset: str, data: str, limit: int | None, verify: bool, recipe: str | None, quiet: bool, out: str, **options: Any
+    dataset: str,
+    data: str,
+    limit: int | None,
+    verify: bool,
+    recipe: str | None,
+    out: str,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
 ) -> None:
     """Train a deep or snapshot ensemble, and write each member's weights and test predictions.
 
     A run that was broken off goes on when the same command is given again.
+
+    \b
+    Examples:
+      veridical train --dataset cifar10 --data DIR --out runs/r18
+      veridical train --dataset cifar10 --data DIR --method snapshot --epochs 200 --out runs/snap
+      veridical train --dataset npz --data images.npz --arch resnet8 --recipe one-cycle --out runs/r8
+      veridical evaluate runs/r18
     """
     from veridical.training import train_ensemble
 
@@ -51,6 +70,15 @@ def command(
         progress=not quiet,
         **options,
     )
-    for name, accuracy in zip(ensemble.source_names, ensemble.accuracies(), strict=True):
-        click.echo(f"{name}  test accuracy {accuracy:.2%}")
-    click.echo(f"{len(ensemble.members)} members in {out}")
+    _show(ensemble, out, Output(as_json, quiet))
+
+
+def _show(ensemble: TrainedEnsemble, out: str, output: Output) -> None:
+    members = [
+        {"name": name, "test_accuracy": accuracy}
+        for name, accuracy in zip(ensemble.source_names, ensemble.accuracies(), strict=True)
+    ]
+    for member in members:
+        output.say(f"{member['name']}  test accuracy {member['test_accuracy']:.2%}")
+    output.say(f"{len(members)} members in {out}")
+    output.result({"schema": 1, "type": "training", "out": out, "members": members})

@@ -57,7 +57,8 @@ def collect_predictions(
     mc_samples : int, optional
         Number of passes with dropout switched on.
     kind : {"logits", "probs", "log_probs"}, optional
-        What the models give: logits for torch modules unless said otherwise, probabilities for classifiers.
+        What the models give: logits for torch modules unless said otherwise, probabilities for classifiers.  Both
+        together are refused unless it is said.
     source_names, class_names : sequences of str, optional
     device : str or torch.device, optional
         Where to run torch modules; where they are, if it is not given.
@@ -89,10 +90,12 @@ def collect_predictions(
     first = next(passes, None)
     if first is None:
         raise ParameterError("there are no models; give at least one.")
-    kind = kind or first.kind
+    said, kind = kind, kind or first.kind
     collected = _Collected(None if out is None else PredictionsFile(out, kind, dtype), np.dtype(dtype))
     with collected:
         for predict in _chain(first, passes):
+            if said is None:
+                _check_same_kind(first, predict, collected.n_sources)
             collected.start_source()
             for inputs, labels in batches:
                 collected.add(predict(inputs), labels)
@@ -186,6 +189,15 @@ class _Collected:
             self._file.finish(shape, labels, sources, classes)
             values = self._file.scores()
         return Predictions(values, labels, kind=kind, source_names=sources, class_names=classes)
+
+
+def _check_same_kind(first: _Pass, other: _Pass, place: int) -> None:
+    """One kind holds for all sources: logits among probabilities would be taken for what they are not."""
+    if other.kind != first.kind:
+        raise ParameterError(
+            f"model 0 gives {first.kind} and model {place} gives {other.kind}; collect torch modules and classifiers "
+            "apart, or let the modules give probabilities and say kind='probs'."
+        )
 
 
 def _chain(first: _Pass, rest: Iterator[_Pass]) -> Iterator[_Pass]:

@@ -1,11 +1,13 @@
 """A run's directory: what is in it, under which names, and whether it may be continued.
 
-run.json                         what was asked for: architecture, recipe, seeds, data, versions
+run.json                         what was asked for: architecture, recipe, seeds, data, versions; what predictions are
 member-000.safetensors           weights of a member
 member-000.npy                   its logits (N, L) on the test images
 member-000.json                  its seed, accuracy and history; written last, so that it marks the member as whole
-test-labels.npy                  labels of the test images
+labels.npy                       labels of the test images
 trajectory-000.state.safetensors what the next epoch needs, while a run is under way
+
+``veridical.load`` reads such a directory: one file per member, labels beside them, kind and class names in run.json.
 """
 
 from __future__ import annotations
@@ -30,8 +32,13 @@ from veridical.errors import CorruptFileError, DatasetError, ParameterError
 
 _FORMAT = 1
 
-#: Settings that may differ when a run is continued: a deep ensemble can be given more members.
-_MAY_CHANGE = frozenset(("versions", "members", "seeds"))
+#: Settings that may differ when a run is continued: a deep ensemble can be given more members, and the kind, always the
+#: same, is not said by older runs.
+_MAY_CHANGE = frozenset(("versions", "members", "seeds", "kind"))
+
+_LABELS = "labels.npy"
+#: What the labels were called before; ``veridical.load`` does not know this name.
+_OLDER_LABELS = "test-labels.npy"
 
 
 def versions() -> dict[str, str]:
@@ -59,7 +66,7 @@ class RunDirectory:
         run = cls(Path(path))
         with storage_errors(run.path):
             run.path.mkdir(parents=True, exist_ok=True)
-        described = {"format": _FORMAT, **settings}
+        described = {"format": _FORMAT, "kind": "logits", **settings}
         if run._settings_file.exists():
             run._check_same(described)
         run._write_json(run._settings_file, described)
@@ -91,7 +98,7 @@ class RunDirectory:
     def _sweep(self) -> None:
         """Remove what a killed process was writing; its names begin with a dot and the name it was to get."""
         for path in self.path.glob(".*.*"):
-            if path.name.startswith((".run.json.", ".member-", ".trajectory-", ".test-labels.npy.")):
+            if path.name.startswith((".run.json.", ".member-", ".trajectory-", f".{_LABELS}.", f".{_OLDER_LABELS}.")):
                 path.unlink(missing_ok=True)
 
     @property
@@ -147,14 +154,16 @@ class RunDirectory:
         return sorted(int(path.stem.partition("-")[2]) for path in self.path.glob("member-*.json"))
 
     def save_test_labels(self, labels: npt.NDArray[np.int64]) -> None:
-        """Write the labels that belong to the members' predictions."""
+        """Write the labels that belong to the members' predictions, in place of an older run's."""
         content = io.BytesIO()
         np.save(content, labels, allow_pickle=False)
-        write_atomically(self.path / "test-labels.npy", content.getvalue())
+        write_atomically(self.path / _LABELS, content.getvalue())
+        (self.path / _OLDER_LABELS).unlink(missing_ok=True)
 
     def test_labels(self) -> npt.NDArray[np.int64]:
         """The labels that belong to the members' predictions."""
-        return self.load_array(self.path / "test-labels.npy")
+        older = self.path / _OLDER_LABELS
+        return self.load_array(older if older.is_file() else self.path / _LABELS)
 
     @staticmethod
     def load_array(path: Path) -> npt.NDArray[Any]:

@@ -19,10 +19,12 @@ _ALWAYS_ALLOWED = 1 << 20
 #: Arrays that stand beside the scores in a .npz, .pt or .zarr.
 BESIDE_SCORES = ("labels", "source_names", "class_names")
 
+_ZIP_START = b"PK\x03\x04"
+
 #: First bytes of a file -> what it is, for files with the wrong suffix.
 _SIGNATURES = {
     b"\x93NUMPY": "a .npy array",
-    b"PK\x03\x04": "a zip archive (.npz or .pt)",
+    _ZIP_START: "a zip archive (.npz or .pt)",
     b"PAR1": "a .parquet table",
     b"\x80": "a pickle",
     b"\x89HDF": "an HDF5 file",
@@ -89,6 +91,15 @@ def wrong_content(path: Path, what: str) -> CorruptFileError:
     found = next((name for signature, name in _SIGNATURES.items() if start.startswith(signature)), None)
     advice = f"it looks like {found}: give it the suffix that fits" if found else "it may be damaged: write it again"
     return CorruptFileError(f"{path} is not {what}; {advice}.")
+
+
+def not_an_archive(path: Path, suffix: str, what: str) -> CorruptFileError:
+    """The error for a file that is no zip archive, or no longer: an archive's directory stands at its end."""
+    with path.open("rb") as file:
+        is_cut_off = file.read(len(_ZIP_START)) == _ZIP_START
+    if is_cut_off:
+        return CorruptFileError(f"{path} begins as a {suffix} and is truncated; write it again.")
+    return wrong_content(path, what)
 
 
 def check_claim(path: Path, claimed: int, stored: int) -> None:

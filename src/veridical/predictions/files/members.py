@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import glob
+import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +16,7 @@ from veridical.errors import FileFormatError, LabelError, ShapeError
 from veridical.predictions.files.contents import Contents, reading
 from veridical.predictions.files.formats import FORMATS, format_of
 from veridical.predictions.files.labels import READERS, read_labels
-from veridical.predictions.validation import Array, Kind
+from veridical.predictions.validation import KINDS, Array, Kind
 
 #: Files that hold one source; a .zarr is a directory of its own.
 _SUFFIXES = tuple(suffix for suffix in FORMATS if suffix != ".zarr")
@@ -25,7 +28,7 @@ def is_pattern(path: str) -> bool:
 
 
 def read_directory(path: Path, kind: Kind | None) -> Contents:
-    """The files of a directory, in natural order; one called ``labels`` holds the labels."""
+    """The files of a directory, in natural order; one called ``labels`` holds the labels, and a run says its kind."""
     with reading(path, "a directory"):
         found = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
     sources = [file for file in found if file.suffix.lower() in _SUFFIXES and not _is_labels(file)]
@@ -35,7 +38,19 @@ def read_directory(path: Path, kind: Kind | None) -> Contents:
             f"{path} holds {' and '.join(suffixes)} files; say which to take by a pattern, as in "
             f"{path / ('*' + suffixes[0])}."
         )
-    return _read_members(sources, [file for file in found if _is_labels(file)], str(path), kind)
+    contents = _read_members(sources, [file for file in found if _is_labels(file)], str(path), kind)
+    if contents.kind is None:
+        run = _described_run(path)
+        contents.kind, contents.class_names = run.get("kind"), contents.class_names or run.get("class_names")
+    return contents
+
+
+def _described_run(path: Path) -> dict[str, Any]:
+    """What the ``run.json`` of a training run says; one that declares no kind is somebody else's, and left alone."""
+    described = None
+    with suppress(OSError, ValueError):
+        described = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    return described if isinstance(described, dict) and described.get("kind") in KINDS else {}
 
 
 def read_pattern(pattern: str, kind: Kind | None) -> Contents:

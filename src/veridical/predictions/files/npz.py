@@ -23,14 +23,13 @@ from veridical.predictions.files.contents import (
     check_is_file,
     choose_scores,
     kind_of_name,
+    not_an_archive,
     reading,
-    wrong_content,
 )
 from veridical.predictions.files.npy import map_array, read_header, write_scores
 from veridical.predictions.validation import Array, Kind
 
 _WHAT = "a .npz archive"
-_ZIP_START = b"PK\x03\x04"
 _SUFFIX = ".npy"
 _ALIGNMENT = 64
 #: Id of the zip extra field that holds padding, as Android's zipalign writes it.
@@ -50,11 +49,7 @@ class NpzArrays:
         check_is_file(self.path, _WHAT)
         with reading(self.path, _WHAT):
             if not zipfile.is_zipfile(self.path):
-                with self.path.open("rb") as file:
-                    cut_off = file.read(4) == _ZIP_START
-                if cut_off:  # the archive's directory stands at its end
-                    raise CorruptFileError(f"{self.path} begins as a .npz and is truncated; write it again.")
-                raise wrong_content(self.path, _WHAT)
+                raise not_an_archive(self.path, ".npz", _WHAT)
             self._archive = zipfile.ZipFile(self.path)
             self._members = {info.filename.removesuffix(_SUFFIX): info for info in self._archive.infolist()}
         return self

@@ -16,8 +16,8 @@ from veridical.predictions.files.contents import (
     choose_scores,
     declared_kind,
     kind_of_name,
+    not_an_archive,
     reading,
-    wrong_content,
 )
 from veridical.predictions.validation import Array, Kind
 
@@ -50,7 +50,7 @@ def load_tensors(path: Path) -> Any:
     check_is_file(path, _WHAT)
     with reading(path, _WHAT):
         if not zipfile.is_zipfile(path):
-            raise wrong_content(path, f"{_WHAT} as torch.save writes it since PyTorch 1.6")
+            raise not_an_archive(path, ".pt", f"{_WHAT} as torch.save writes it since PyTorch 1.6")
         try:
             loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:
