@@ -9,7 +9,8 @@ from veridical import paper
 from veridical.metrics.sample import Sample
 from veridical.paper.extended import Extended, bootstrap_draws, floors, judge_by_bootstrap, judge_by_halves
 from veridical.paper.layout import verdicts
-from veridical.paper.posthoc import posthoc_tables
+from veridical.paper.methods import Method
+from veridical.paper.posthoc import posthoc_rows, posthoc_tables
 from veridical.paper.scores import COLUMNS, Scores
 from veridical.paper.tables import Row, Value
 
@@ -95,6 +96,14 @@ def test_infinite_losses_are_equal_to_each_other_and_worse_than_finite_ones(rng)
     for _, pairs in (judge_by_bootstrap(rows, scores, HOW), judge_by_halves(rows, [list(scores.values())] * 3, HOW)):
         found = {(pair.a, pair.b): pair.better for pair in pairs}
         assert found == {("finite", "one"): "finite", ("finite", "other"): "finite", ("one", "other"): None}
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_figures_have_no_spread(rng):
+    infinite = Scores(np.ones(9), np.zeros(9, bool), np.full(9, np.inf), np.full(9, 2.0))
+    rows = posthoc_rows(small_ensemble(2, 20), 2, [Method("DE", "identity")], [[infinite]] * 2, ["nll", "brier"])
+    assert rows[0].values["nll"] == Value(np.inf, None)
+    assert rows[0].values["brier"] == Value(2.0, 0.0)
 
 
 def test_halves_know_real_from_chance(rng):

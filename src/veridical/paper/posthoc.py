@@ -41,14 +41,15 @@ def posthoc_sources(ensemble: Ensemble, sources: Sequence[int] | None) -> list[i
 def posthoc_rows(
     ensemble: Ensemble, n_sources: int, methods: Sequence[Method], results: list[list[Scores]], metrics: Sequence[str]
 ) -> list[Row]:
-    """One row per method: mean and standard deviation (with n - 1) over the splits."""
+    """One row per method: mean and standard deviation (with n - 1, none of infinite figures) over the splits."""
     rows = []
     for j, method in enumerate(methods):
         measured = [split[j].metrics(metrics) for split in results]
         values = {}
         for metric in metrics:
             drawn = np.array([figures[metric] for figures in measured])
-            values[metric] = Value(float(drawn.mean()), float(drawn.std(ddof=1)) if len(drawn) > 1 else None)
+            has_spread = len(drawn) > 1 and np.isfinite(drawn).all()
+            values[metric] = Value(float(drawn.mean()), float(drawn.std(ddof=1)) if has_spread else None)
         rows.append(Row(ensemble.name, n_sources, method.label, values))
     return rows
 
