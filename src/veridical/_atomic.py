@@ -94,11 +94,19 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise
 
 
-def _give_usual_permissions(path: Path) -> None:
-    """Temporary files are private; a result is as readable as any other file of its user."""
+def _read_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
-    path.chmod(0o666 & ~mask)
+    return mask
+
+
+#: Read once, while this is imported: to read it is to set it for a moment, which other threads would feel.
+_UMASK = _read_umask()
+
+
+def _give_usual_permissions(path: Path) -> None:
+    """Temporary files are private; a result is as readable as any other file of its user."""
+    path.chmod(0o666 & ~_UMASK)
 
 
 def _sentence(target: Path, error: OSError) -> str:
