@@ -111,6 +111,13 @@ def test_calibrate_apply_inspect(files, tmp_path):
     assert_fits(shown.stdout)
 
 
+def test_calibrate_refuses_a_name_that_it_could_not_load_again(files, tmp_path):
+    done = veridical("calibrate", files / "preds.npz", "--out", tmp_path / "cal.npz")
+    assert done.returncode == 2
+    assert "calibrators are saved as .json" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_calibrate_auto_says_what_it_chose(files, tmp_path):
     calibrator = tmp_path / "cal.json"
     done = veridical("calibrate", files / "preds.npz", "--json", "--out", calibrator)

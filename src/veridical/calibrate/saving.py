@@ -38,9 +38,7 @@ _ENTRIES = frozenset(
 
 def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
     """Write a fitted calibrator; see :meth:`veridical.calibrate.Calibrator.save`."""
-    target = Path(path)
-    if target.suffix != ".json":
-        raise FileFormatError(f"calibrators are saved as .json, not as {str(path)!r}; name it so.")
+    target = check_target(path)
     document = describe(calibrator)
     before = _arrays_of(target)
     is_large = count_numbers(document) > LARGE
@@ -54,6 +52,13 @@ def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
         raise
     if before not in (None, beside):
         before.unlink(missing_ok=True)
+
+
+def check_target(path: str | Path) -> Path:
+    """Where a calibrator may be saved; commands ask before they spend time on fitting one."""
+    if Path(path).suffix != ".json":
+        raise FileFormatError(f"calibrators are saved as .json, not as {str(path)!r}; name it so.")
+    return Path(path)
 
 
 def _arrays_of(path: Path) -> Path | None:

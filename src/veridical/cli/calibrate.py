@@ -50,10 +50,13 @@ def command(
       veridical calibrate preds.npz --objective distribution --change-labels --out cal.json
       veridical calibrate preds.npz --method ptde --out cal.json --report report.html
     """
+    from veridical.calibrate.saving import check_target
     from veridical.evaluation import fit_calibrator
     from veridical.report import build_report
 
     output = Output(as_json, quiet)
+    if out is not None:
+        check_target(out)
     predictions = read(**where)
     parameters: dict[str, Any] = {} if objective is None else {"objective": objective}
     if change_labels:
