@@ -96,7 +96,7 @@ def test_calibrate_apply_inspect(files, tmp_path):
     calibrator = tmp_path / "cal.json"
     done = veridical("calibrate", files / "preds.npz", "--method", "ptde", "--out", calibrator)
     assert done.returncode == 0, done.stderr
-    assert f"Wrote {calibrator}" in done.stdout.replace("\n", "")
+    assert f"Wrote {calibrator}" in done.stdout.replace("\n", " ")
     out = tmp_path / "calibrated.npz"
     done = veridical("apply", calibrator, files / "preds.npz", "--out", out, "--json")
     assert done.returncode == 0, done.stderr

@@ -66,6 +66,14 @@ def test_words_wrap(capsys):
     assert "x" * 50 in printed(capsys, ["name", ""], [["temperature", "x" * 100]], of_words=True)
 
 
+def test_paths_stay_in_one_piece(capsys):
+    path = "/home/somebody/" + "a-long-name-" * 8 + "/report.html"
+    Output().say(f"Some words before it, and then: wrote {path} and some more words")
+    lines = capsys.readouterr().out.splitlines()
+    assert path in lines
+    assert all(len(line) <= 80 for line in lines if line != path)
+
+
 def test_parts_are_about_equal():
     assert columns_that_fit([10] * 7, 60) == [range(4), range(4, 7)]
     assert columns_that_fit([10] * 5, 20) == [range(2), range(2, 4), range(4, 5)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -47,9 +48,10 @@ class Output:
         self._console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
 
     def say(self, text: str) -> None:
-        """A line for people."""
+        """A sentence for people; what has no spaces, such as a path, stays in one piece."""
         if not (self.as_json or self.quiet):
-            self._console.print(Text(text))
+            lines = textwrap.wrap(text, self._console.width, break_long_words=False, break_on_hyphens=False)
+            self._console.print(Text("\n".join(lines)), soft_wrap=True)
 
     def table(
         self, heading: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", *, of_words: bool = False
