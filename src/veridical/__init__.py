@@ -5,9 +5,9 @@ Names are imported when they are first used, so that ``import veridical`` and ``
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from veridical._lazy import names_on_demand
 from veridical._version import __version__
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 
 #: Where each public name lives.
 _HOMES = {
-    "veridical.predictions": ("Predictions",),
-    "veridical.predictions.files": ("load", "save"),
-    "veridical.data": ("load_demo",),
-    "veridical.report": ("Report", "build_report"),
-    "veridical.truth": ("Truth", "discover"),
-    "veridical.calibrate": (
+    "predictions": ("Predictions",),
+    "predictions.files": ("load", "save"),
+    "data": ("load_demo",),
+    "report": ("Report", "build_report"),
+    "truth": ("Truth", "discover"),
+    "calibrate": (
         "IRM",
         "PTDE",
         "Auto",
@@ -79,7 +79,7 @@ _HOMES = {
         "calibrators",
         "load_calibrator",
     ),
-    "veridical.evaluation": (
+    "evaluation": (
         "apply_calibrator",
         "compare_calibrators",
         "evaluate",
@@ -135,17 +135,4 @@ __all__ = [
     "training",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
-    elif name in _MODULES:
-        value = importlib.import_module(f"veridical.{name}")
-    else:
-        raise AttributeError(f"module 'veridical' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_on_demand(__name__, _HOME, modules=_MODULES)

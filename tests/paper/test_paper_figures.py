@@ -113,3 +113,10 @@ def test_saving_by_ending(tmp_path):
     with pytest.raises(ParameterError, match=r"\.svg, \.png or \.pdf"):
         paper.save_figure(figure, tmp_path / "figure.gif")
     assert [path.name for path in tmp_path.iterdir()] == ["figure.PDF"]
+
+
+def test_methods_go_by_their_short_names_too():
+    (panel,) = paper.bins_before_after(small_ensemble(3, 200), method="ptde")
+    (full,) = paper.bins_before_after(small_ensemble(3, 200), method="ptde-kde")
+    assert panel.method == "ptde-kde"
+    assert (panel.edges, panel.counts) == (full.edges, full.counts)

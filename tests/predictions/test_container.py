@@ -140,3 +140,10 @@ def test_names_must_differ():
 def test_masked_arrays_are_refused():
     with pytest.raises(errors.DtypeError, match="masked"):
         vd.Predictions(np.ma.masked_greater(np.full((2, 3, 2), 0.5), 0.4))
+
+
+def test_who_is_present():
+    values = np.full((2, 3, 2), 0.5)
+    values[1, 2] = np.nan
+    for given in (vd.Predictions(values), vd.Predictions(list(values))):
+        assert given.present().tolist() == [[True, True, True], [True, True, False]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -76,7 +77,7 @@ class Pooled:
         """(N,) HV, scaled up by S / (sources present) where some are absent."""
         hv: Floats = self.truth.hv.astype(np.float64)
         if self.options.missing == "skip":
-            hv *= self.predictions.n_sources / present_sources(self.predictions).sum(axis=0)
+            hv *= self.predictions.n_sources / self.predictions.present().sum(axis=0)
         return hv
 
     def correct(self, labels: Labels) -> npt.NDArray[np.bool_]:
@@ -146,11 +147,6 @@ def fit_pooling(name: str, predictions: Predictions, labels: Labels, options: Op
         _discover(predictions, options, max_iter=0)
         pooling = _fit_log_pool(predictions, labels, options.n_threads)
     return pooling, pooling.apply(predictions, options)
-
-
-def present_sources(predictions: Predictions) -> npt.NDArray[np.bool_]:
-    """(S, N): whether a source says anything about a sample."""
-    return np.stack([~np.isnan(source[:, 0]) for source in predictions])
 
 
 def probabilities(predictions: Predictions, part: slice) -> Floats:
@@ -267,28 +263,47 @@ def _fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | Non
     size = n_samples * n_sources * predictions.n_classes
     stride = -(-size // _ENOUGH_FOR_FLOOR)
     some = predictions if stride == 1 else predictions.select(samples=slice(0, None, stride))
-    fits = [(*_fit_exponents(some, labels[::stride], floor, n_threads), floor) for floor in FLOORS]
+    logs, present = _logs_of(some, FLOORS[0], n_threads), _present(some)
+    fits = [(*_fit_exponents(_raised(logs, floor), present, labels[::stride], n_threads), floor) for floor in FLOORS]
     _, weights, floor = min(fits, key=lambda fit: fit[0])
     if stride > 1:
-        _, weights = _fit_exponents(predictions, labels, floor, n_threads, weights)
+        logs = _logs_of(predictions, floor, n_threads)
+        _, weights = _fit_exponents(logs, _present(predictions), labels, n_threads, weights)
     return Pooling("log-pool", weights[:-1], floor, float(weights[-1]))
 
 
+def _logs_of(predictions: Predictions, floor: float, n_threads: int | None) -> list[Array]:
+    """Logarithms (S + 1, n, L) of the sources and their mean, block after block of samples."""
+    # Above half a gigabyte the logarithms, not the sums over them, are held in single precision.
+    size = predictions.n_classes * predictions.n_sources * predictions.n_samples
+    dtype = np.float64 if size <= _MOST_DOUBLES else np.float32
+    return run_blocks(
+        lambda part: _floored_logs(with_mean(probabilities(predictions, part)), floor).astype(dtype),
+        sample_blocks(predictions),
+        n_threads,
+    )
+
+
+def _raised(logs: list[Array], floor: float) -> list[Array]:
+    """The same logarithms under a higher floor."""
+    return [np.maximum(block, math.log(floor)) for block in logs]
+
+
+def _present(predictions: Predictions) -> Floats:
+    """(S + 1, N): 1 where a source speaks; the mean always does."""
+    return np.vstack((predictions.present().astype(np.float64), np.ones((1, predictions.n_samples))))
+
+
 def _fit_exponents(
-    predictions: Predictions, labels: Labels, floor: float, n_threads: int | None, start: Floats | None = None
+    logs: list[Array], present: Floats, labels: Labels, n_threads: int | None, start: Floats | None = None
 ) -> tuple[float, Floats]:
     """(a, b) that minimise the mean NLL of softmax(sum_s a_s ln p_s + b ln p), with p the mean of the sources.
 
     S a_s is pulled towards its mean over the sources, and b towards 0.
     """
-    n_samples, n_sources = len(labels), predictions.n_sources
-    blocks = sample_blocks(predictions)
-    # Above half a gigabyte the logarithms, not the sums over them, are held in single precision.
-    dtype = np.float64 if predictions.n_classes * n_sources * n_samples <= _MOST_DOUBLES else np.float32
-    logs = run_blocks(
-        lambda part: _floored_logs(with_mean(probabilities(predictions, part)), floor).astype(dtype), blocks, n_threads
-    )
-    present = np.vstack((present_sources(predictions).astype(np.float64), np.ones((1, n_samples))))
+    n_samples, n_sources = len(labels), len(present) - 1
+    ends = np.cumsum([block.shape[1] for block in logs])
+    blocks = [slice(end - block.shape[1], end) for block, end in zip(logs, ends.tolist(), strict=True)]
 
     def objective(weights: Floats) -> tuple[float, Floats]:
         def work(b: int) -> tuple[float, Floats]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -218,22 +219,10 @@ def figure2_command(**given: Any) -> None:
 @_FIGURE_OUT
 def figure3_command(**given: Any) -> None:
     """Confidence against accuracy in fixed bins, before and after calibration, coloured by bin count."""
-    from veridical.paper import bins_before_after, draw_figure3, save_figure
+    from veridical.paper import bins_before_after, draw_figure3
 
-    path = _figure_file("figure3", given["out"])
-    with _progress(given["quiet"]) as progress:
-        panels = []
-        for ensemble in _open(given["predictions"], given["labels"], given["kind"], given["sources_axis"]):
-            progress(f"{ensemble.name}: bins before and after {given['method']}")
-            panels += bins_before_after(
-                ensemble,
-                sources=given["sources"],
-                method=given["method"],
-                seed=given["seed"],
-                n_threads=given["threads"],
-            )
-        save_figure(draw_figure3(panels), path)
-    click.echo(path)
+    find = partial(bins_before_after, method=given["method"], seed=given["seed"])
+    _draw("figure3", f"bins before and after {given['method']}", find, draw_figure3, given)
 
 
 @command.command("figureA")
@@ -242,15 +231,24 @@ def figure3_command(**given: Any) -> None:
 @_FIGURE_OUT
 def figure_a_command(**given: Any) -> None:
     """HV against winning score (Figures A1 to A3)."""
-    from veridical.paper import disagreement_by_score, draw_figure_a, save_figure
+    from veridical.paper import disagreement_by_score, draw_figure_a
 
-    path = _figure_file("figureA", given["out"])
+    _draw("figureA", "HV against winning score", disagreement_by_score, draw_figure_a, given)
+
+
+def _draw(
+    name: str, what: str, find: Callable[..., list[Any]], draw: Callable[[Any], Any], given: dict[str, Any]
+) -> None:
+    """A figure of panels that ``find`` makes of each ensemble."""
+    from veridical.paper import save_figure
+
+    path = _figure_file(name, given["out"])
     with _progress(given["quiet"]) as progress:
         panels = []
         for ensemble in _open(given["predictions"], given["labels"], given["kind"], given["sources_axis"]):
-            progress(f"{ensemble.name}: HV against winning score")
-            panels += disagreement_by_score(ensemble, sources=given["sources"], n_threads=given["threads"])
-        save_figure(draw_figure_a(panels), path)
+            progress(f"{ensemble.name}: {what}")
+            panels += find(ensemble, sources=given["sources"], n_threads=given["threads"])
+        save_figure(draw(panels), path)
     click.echo(path)
 
 

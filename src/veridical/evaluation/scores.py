@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from veridical.calibrate.base import Calibrator, Progress
-from veridical.calibrate.pooling import present_sources
 from veridical.errors import AbsentSourceWarning, LabelError
 from veridical.evaluation.facts import DataFacts, versions
 from veridical.evaluation.methods import (
@@ -159,7 +158,7 @@ def labelled(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int
         given = given.with_labels(check_labels(labels, given.n_samples, given.n_classes))
     elif given.labels is None:
         raise LabelError("this needs labels and the predictions have none; give labels, one integer per sample.")
-    absent = int((~present_sources(given)).sum())
+    absent = int((~given.present()).sum())
     if absent:
         warnings.warn(
             f"{absent:,} of {given.n_sources * given.n_samples:,} predictions are absent (rows of NaN) and left out.",

@@ -6,8 +6,9 @@ prediction right?) with one confidence per sample.  Names are imported when they
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
     from veridical.metrics import gradients
@@ -89,17 +90,4 @@ __all__ = [
     "summary",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(importlib.import_module(f"veridical.metrics.{_HOME[name]}"), name)
-    elif name == "gradients":
-        value = importlib.import_module("veridical.metrics.gradients")
-    else:
-        raise AttributeError(f"module 'veridical.metrics' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_on_demand(__name__, _HOME, modules=("gradients",))

@@ -5,8 +5,9 @@ Names are imported when they are first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
     from veridical.paper.complete import Settings, reproduce_all
@@ -88,14 +89,4 @@ __all__ = [
     "table4",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'veridical.paper' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"veridical.paper.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_on_demand(__name__, _HOME)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from veridical.calibrate import calibrators
+from veridical.calibrate import calibrators, full_name
 from veridical.metrics import bin_edges
 from veridical.metrics.sample import Booleans, Floats
 from veridical.paper.halves import Halves
@@ -148,7 +148,7 @@ def bins_before_after(
         Decides the halves.
     n_threads : int, optional
     """
-    check_choice(method, calibrators(), "method")
+    method = check_choice(full_name(method), calibrators(), "method")
     found = []
     for n in posthoc_sources(ensemble, sources):
         halves = Halves(ensemble.first(n), 1, seed)

@@ -116,6 +116,10 @@ class Predictions:
             self._values, labels, kind=self.kind, source_names=self.source_names, class_names=self.class_names
         )
 
+    def present(self) -> npt.NDArray[np.bool_]:
+        """(S, N): whether a source says anything about a sample; where it is absent, its row is NaN."""
+        return np.stack([~np.isnan(source[:, 0]) for source in self])
+
     def select(self, *, sources: Any = None, samples: Any = None) -> Predictions:
         """The predictions of some sources for some samples.
 

@@ -6,10 +6,10 @@ This room meets the rest of the library only through predictions.  It needs ``pi
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from veridical._extras import require
+from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
     from veridical.training.architectures import ARCHITECTURES, build
@@ -60,17 +60,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'veridical.training' has no attribute {name!r}")
-    module = _HOME[name]
+def _check_torch(module: str) -> None:
     if module in _NEED_TORCH:
         for needed in ("torch", "safetensors"):
             require(needed, "torch")
-    value = getattr(importlib.import_module(f"veridical.training.{module}"), name)
-    globals()[name] = value
-    return value
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_on_demand(__name__, _HOME, before=_check_torch)

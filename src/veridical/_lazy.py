@@ -1,0 +1,45 @@
+"""Public names of a package that are imported when they are first used, so that ``import veridical`` costs nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+
+def names_on_demand(
+    package: str,
+    homes: Mapping[str, str],
+    modules: Collection[str] = (),
+    before: Callable[[str], None] = lambda module: None,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """A package's ``__getattr__`` and ``__dir__``.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    homes : mapping
+        Public name -> the module inside the package that holds it.
+    modules : collection of str
+        Modules of the package that are public themselves.
+    before : callable, optional
+        Called with a home before it is imported, to say what it needs.
+    """
+
+    def get(name: str) -> Any:
+        if name in homes:
+            before(homes[name])
+            value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        elif name in modules:
+            value = importlib.import_module(f"{package}.{name}")
+        else:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes, *modules})
+
+    return get, names
