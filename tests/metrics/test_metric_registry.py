@@ -43,3 +43,41 @@ def test_examples(name):
     module = importlib.import_module(f"veridical.metrics.{name}")
     result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
+
+
+def test_summary_metrics_are_the_columns_of_a_summary():
+    rows = metrics.summary([0, 1], [[0.75, 0.25], [0.25, 0.75]], floors=False)
+    assert tuple(row.metric for row in rows) == metrics.SUMMARY_METRICS
+    assert [metrics.METRICS[name].heading for name in metrics.SUMMARY_METRICS] == [
+        "ECE-KDE", "ECE", "NLL", "Brier", "KS", "Acc",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "number", "text"),
+    [
+        ("ece", 0.05264, "5.26", "5.26 %"),
+        ("accuracy", 1.0, "100.00", "100.00 %"),
+        ("nll", 0.41237, "0.4124", "0.4124"),
+        ("nll", float("inf"), "infinite", "infinite"),
+        ("error_auroc", float("nan"), "–", "–"),
+        ("ece", float("nan"), "–", "–"),
+    ],
+)
+def test_metric_formats_values(name, value, number, text):
+    metric = metrics.METRICS[name]
+    assert metric.number(value) == number
+    assert metric.text(value) == text
+
+
+def test_metric_decimals_can_be_chosen():
+    assert metrics.METRICS["nll"].number(0.41237, decimals=3) == "0.412"
+    assert metrics.METRICS["ece"].text(0.1234, decimals=1) == "12.3 %"
+
+
+def test_metric_knows_the_better_value():
+    assert metrics.METRICS["ece"].is_better(0.01, 0.02)
+    assert metrics.METRICS["ece"].best([0.02, 0.01, 0.03]) == 0.01
+    assert metrics.METRICS["accuracy"].is_better(0.9, 0.8)
+    assert not metrics.METRICS["accuracy"].is_better(0.8, 0.8)
+    assert metrics.METRICS["accuracy"].best([0.8, 0.9]) == 0.9

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from veridical.metrics.kde import ece_kde
     from veridical.metrics.ks import ks_error
     from veridical.metrics.proper import accuracy, brier, calibrated_nll, nll
-    from veridical.metrics.registry import METRICS, Metric, get_metric
+    from veridical.metrics.registry import METRICS, SUMMARY_METRICS, Metric, get_metric
     from veridical.metrics.selective import aurc, error_auroc
     from veridical.metrics.smooth import smooth_ece
     from veridical.metrics.table import Summary, SummaryRow, summary
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "METRICS": "registry",
+    "SUMMARY_METRICS": "registry",
     "Bootstrap": "intervals",
     "Comparison": "intervals",
     "Metric": "registry",
@@ -59,6 +60,7 @@ _HOME = {
 
 __all__ = [
     "METRICS",
+    "SUMMARY_METRICS",
     "Bootstrap",
     "Comparison",
     "Metric",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from veridical.predictions.validation import check_choice
@@ -23,7 +23,7 @@ class Metric:
     name : str
         The public function's name.
     title : str
-        A short heading for tables.
+        The name in sentences and legends.
     module : str
         Where it lives in :mod:`veridical.metrics`.
     meaning : str
@@ -35,10 +35,12 @@ class Metric:
         Whether it measures calibration alone, so that a noise floor belongs beside it.
     in_percent : bool
         Whether tables show it times 100.
-    in_paper : bool
-        Whether it is one of the paper's columns, which a summary shows.
+    in_summary : bool
+        Whether it is one of the paper's columns, which summaries and tables show by default.
     highest : float
         The largest possible value; the least is 0 for all.
+    short_title : str
+        The column heading where the title is too long for one.
     """
 
     name: str
@@ -49,8 +51,19 @@ class Metric:
     needs_vectors: bool = False
     is_calibration_error: bool = False
     in_percent: bool = False
-    in_paper: bool = False
+    in_summary: bool = False
     highest: float = 1.0
+    short_title: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The column heading: the title, or a shorter form of it."""
+        return self.short_title or self.title
+
+    @property
+    def decimals(self) -> int:
+        """Decimal places in tables."""
+        return 2 if self.in_percent else 4
 
     @property
     def function(self) -> Callable[..., float]:
@@ -67,15 +80,32 @@ class Metric:
     def _load(self) -> object:
         return importlib.import_module(f"veridical.metrics.{self.module}")
 
-    def text(self, value: float) -> str:
-        """``value`` as tables show it: infinity in words, a dash for what is undefined."""
+    def scaled(self, value: float) -> float:
+        """``value`` in the unit of tables: percent where ``in_percent`` is set."""
+        return 100 * value if self.in_percent else value
+
+    def number(self, value: float, decimals: int | None = None) -> str:
+        """``value`` in a table column, without its unit: "infinite" for infinity, a dash for NaN."""
         if not math.isfinite(value):
             return "–" if math.isnan(value) else ("infinite" if value > 0 else "−infinite")
-        return f"{100 * value:.2f} %" if self.in_percent else f"{value:.4f}"
+        return f"{self.scaled(value):.{self.decimals if decimals is None else decimals}f}"
+
+    def text(self, value: float, decimals: int | None = None) -> str:
+        """``value`` in a sentence or a mixed table: :meth:`number` with its unit."""
+        unit = " %" if self.in_percent and math.isfinite(value) else ""
+        return self.number(value, decimals) + unit
+
+    def is_better(self, a: float, b: float) -> bool:
+        """Whether ``a`` is a better value than ``b``."""
+        return a < b if self.lower_is_better else a > b
+
+    def best(self, values: Iterable[float]) -> float:
+        """The best of at least one value."""
+        return min(values) if self.lower_is_better else max(values)
 
 
 def _error(
-    name: str, title: str, module: str, meaning: str, *, in_paper: bool = False, vectors: bool = False
+    name: str, title: str, module: str, meaning: str, *, in_summary: bool = False, vectors: bool = False
 ) -> Metric:
     return Metric(
         name,
@@ -85,24 +115,24 @@ def _error(
         needs_vectors=vectors,
         is_calibration_error=True,
         in_percent=True,
-        in_paper=in_paper,
+        in_summary=in_summary,
     )
 
 
 _ALL = (
-    _error("ece_kde", "ECE-KDE", "kde", "calibration error by kernel density", in_paper=True),
-    _error("ece", "ECE", "binned", "expected calibration error over bins of confidence", in_paper=True),
-    Metric("nll", "NLL", "proper", "negative log-likelihood", needs_vectors=True, in_paper=True, highest=math.inf),
+    _error("ece_kde", "ECE-KDE", "kde", "calibration error by kernel density", in_summary=True),
+    _error("ece", "ECE", "binned", "expected calibration error over bins of confidence", in_summary=True),
+    Metric("nll", "NLL", "proper", "negative log-likelihood", needs_vectors=True, in_summary=True, highest=math.inf),
     Metric(
         "brier",
         "Brier",
         "proper",
         "squared error summed over classes (MSE)",
         needs_vectors=True,
-        in_paper=True,
+        in_summary=True,
         highest=2.0,
     ),
-    _error("ks_error", "KS", "ks", "largest cumulative gap of confidence and accuracy", in_paper=True),
+    _error("ks_error", "KS", "ks", "largest cumulative gap of confidence and accuracy", in_summary=True),
     Metric(
         "accuracy",
         "Accuracy",
@@ -110,7 +140,8 @@ _ALL = (
         "share of right predictions",
         lower_is_better=False,
         in_percent=True,
-        in_paper=True,
+        in_summary=True,
+        short_title="Acc",
     ),
     _error("smooth_ece", "smooth ECE", "smooth", "calibration error at its own bandwidth"),
     _error("classwise_ece", "classwise ECE", "binned", "mean of each class's calibration error", vectors=True),
@@ -135,6 +166,9 @@ _ALL = (
 
 #: Name -> metric, the paper's columns first and in its order.
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+
+#: Names of the metrics that summaries, tables and reports show by default, in the order of their columns.
+SUMMARY_METRICS: tuple[str, ...] = tuple(name for name, metric in METRICS.items() if metric.in_summary)
 
 
 def get_metric(name: str) -> Metric:

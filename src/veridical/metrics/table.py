@@ -10,7 +10,7 @@ from typing import Any
 
 from veridical.metrics.floors import NoiseFloor
 from veridical.metrics.intervals import interval_of
-from veridical.metrics.registry import METRICS, Metric
+from veridical.metrics.registry import METRICS, SUMMARY_METRICS, Metric
 from veridical.metrics.resampling import redraw_outcomes, resample
 from veridical.metrics.sample import Sample, check_sample
 from veridical.predictions.validation import RandomState, check_choice, check_integer, check_real
@@ -169,7 +169,8 @@ def summary(
     n_resamples = check_integer(n_resamples, "n_resamples", 1)
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
     sample = check_sample(y_true, probs, sample_weight)
-    shown = [m for m in METRICS.values() if m.in_paper and (sample.probs is not None or not m.needs_vectors)]
+    defaults = [METRICS[name] for name in SUMMARY_METRICS]
+    shown = [metric for metric in defaults if sample.probs is not None or not metric.needs_vectors]
     values = {metric.name: metric.of_sample(sample) for metric in shown}
     how = {"random_state": random_state, "n_threads": n_threads}
     floor = _floors(shown, sample, n_draws, **how) if floors else {}

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from veridical.metrics.proper import brier_of, nll_of
-from veridical.metrics.registry import METRICS
+from veridical.metrics.registry import METRICS, SUMMARY_METRICS
 from veridical.metrics.sample import Booleans, Floats, Labels, Sample
 from veridical.paper.tables import in_paper_units
 from veridical.predictions.validation import Array
 
 #: All columns of the paper's tables, in its order.
-COLUMNS = tuple(name for name, metric in METRICS.items() if metric.in_paper)
+COLUMNS = SUMMARY_METRICS
 #: Metrics that are means of a loss per sample, which is all that is kept of the full vectors.
 LOSSES = ("nll", "brier")
 

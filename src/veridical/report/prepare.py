@@ -14,7 +14,7 @@ from veridical.evaluation import inspect
 from veridical.evaluation.facts import versions
 from veridical.evaluation.methods import COMBINERS, MEMBERS, combine, resolve_methods
 from veridical.evaluation.scores import Judged, judge, labelled, labels_of
-from veridical.metrics import METRICS, aurc, bin_edges, reliability_curve, summary
+from veridical.metrics import SUMMARY_METRICS, aurc, bin_edges, reliability_curve, summary
 from veridical.metrics.sample import check_sample
 from veridical.metrics.selective import risk_at_coverage
 from veridical.predictions import Predictions, as_predictions
@@ -32,7 +32,7 @@ from veridical.report.verdict import verdict_of
 
 #: Shown beside the method that the report is about.
 DEFAULT_METHODS = ("mean", "tde", "atde", "temperature")
-SWEEP_METRICS = tuple(metric.name for metric in METRICS.values() if metric.in_paper)
+SWEEP_METRICS = SUMMARY_METRICS
 _N_BINS, _HISTOGRAM_BINS = 15, 20
 _MOST_STEPS = 10
 _COVERAGE = np.arange(1, 101) / 100
