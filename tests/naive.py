@@ -349,7 +349,7 @@ def aurc(correct, score):
 def full_vector(row, c, w, margin):
     """The winner's score replaced by w, the others scaled to what is left, the winner made strict again."""
     others = sum(value for l, value in enumerate(row) if l != c)
-    result = [value * (1 - w) / others if others > 0 else (1 - w) / (len(row) - 1) for value in row]
+    result = [value / others * (1 - w) if others > 0 else (1 - w) / (len(row) - 1) for value in row]
     result[c] = w
     total = sum(result)
     return project([value / total for value in result], c, margin)

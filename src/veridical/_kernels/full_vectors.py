@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from veridical._kernels.jit import kernel
+from veridical._kernels.jit import exact_kernel, kernel
 from veridical._kernels.projection import project_onto_winner
+
+#: Scores this small are multiplied by its inverse before they are divided by their sum: 1 / 5e-324 overflows.
+_TINY = 2.0**-1000
 
 
 @kernel
-def _normalise(row):
+def _sum(row):
     total = 0.0
     for l in range(row.shape[0]):
         total += row[l]
+    return total
+
+
+@exact_kernel  # reordered, two factors could become one that overflows
+def _multiply(row, factor):
     for l in range(row.shape[0]):
-        row[l] /= total
+        row[l] *= factor
 
 
 @kernel
@@ -24,7 +32,7 @@ def restore_winners(probs, winners, margin):
     """
     for i in range(probs.shape[0]):
         row, c = probs[i], winners[i]
-        _normalise(row)
+        _multiply(row, 1.0 / _sum(row))
         step = margin
         while True:
             project_onto_winner(row, c, row.dtype.type(step))
@@ -41,15 +49,20 @@ def restore_winners(probs, winners, margin):
 def replace_winning_score(probs, winners, confidence, margin):
     """Set row i's winner c to w_i and scale the others by (1 - w_i) / (1 - v_i), in place; then c wins strictly.
 
-    Where the others hold nothing (v = 1) they share 1 - w_i equally.
+    1 - v_i is the sum of the others, which keeps its digits where v is near 1.  Where that sum is 0 they share
+    1 - w_i equally.
     """
     n_classes = probs.shape[1]
     for i in range(probs.shape[0]):
         row, c, w = probs[i], winners[i], confidence[i]
-        others = 0.0
-        for l in range(n_classes):
-            others += row[l] if l != c else 0.0
-        for l in range(n_classes):
-            row[l] = row[l] * ((1.0 - w) / others) if others > 0.0 else (1.0 - w) / (n_classes - 1)
+        row[c] = 0
+        others = _sum(row)
+        if 0.0 < others < _TINY:
+            _multiply(row, 1.0 / _TINY)
+            others = _sum(row)
+        if others > 0.0:
+            _multiply(row, (1.0 - w) / others)
+        else:
+            row[:] = (1.0 - w) / (n_classes - 1)
         row[c] = w
     restore_winners(probs, winners, margin)
