@@ -8,11 +8,16 @@ from types import ModuleType
 from veridical.errors import MissingExtraError
 
 
-def require(module: str, extra: str) -> ModuleType:
-    """Import ``module``, or say which extra of veridical brings it."""
+def require(module: str, extra: str, at_least: int = 0) -> ModuleType:
+    """Import ``module`` of major version ``at_least`` or later, or say which extra of veridical brings it."""
+    package = module.partition(".")[0]
+    install = f"run: pip install 'veridical[{extra}]'"
     try:
-        return importlib.import_module(module)
+        imported = importlib.import_module(module)
     except ImportError as error:
+        raise MissingExtraError(f"This needs {package}, which is not installed; {install}") from error
+    if at_least and int(imported.__version__.partition(".")[0]) < at_least:
         raise MissingExtraError(
-            f"This needs {module.partition('.')[0]}, which is not installed; run: pip install 'veridical[{extra}]'"
-        ) from error
+            f"This needs {package} {at_least} or later, and {imported.__version__} is installed; {install}"
+        )
+    return imported
