@@ -17,6 +17,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import veridical as vd
 from veridical import metrics
+from veridical.combine import fit_combiner
 
 
 def best_of(repeat: int, work: Callable[[], object]) -> float:
@@ -78,12 +79,12 @@ def direct(probs: np.ndarray, labels: np.ndarray, repeat: int) -> None:
     """opt and pTDE without pooling and truth discovery, per KDE step, against one evaluation of ECE-KDE."""
     sources = np.stack([probs, np.roll(probs, 1, axis=0) * 0.1 + probs * 0.9])
     predictions = vd.Predictions(sources)
-    pooling, pooled = vd.calibrate.pooling.fit_pooling("mean", predictions, labels, vd.PTDE())
-    correct = pooled.correct(labels)
-    assert pooled.hv.size  # truth discovery is done before the clock starts
-    evaluation = best_of(20 * repeat, lambda: metrics.ece_kde(correct, pooled.score))
+    combiner, combined = fit_combiner("mean", predictions, labels, vd.PTDE())
+    correct = combined.correct(labels)
+    assert combined.hv.size  # truth discovery is done before the clock starts
+    evaluation = best_of(20 * repeat, lambda: metrics.ece_kde(correct, combined.confidence))
     for method in (vd.OptKDE, vd.PTDE):
-        work = lambda method=method: method().fit_pooled(pooling, pooled, labels)  # noqa: E731
+        work = lambda method=method: method().fit_combined(combiner, combined, labels)  # noqa: E731
         work()
         line(f"{method.name}.fit per KDE step (5 steps)", best_of(10 * repeat, work) / 5, evaluation, "one ece_kde", 10)
 

@@ -11,7 +11,7 @@ from veridical._lazy import names_on_demand
 from veridical._version import __version__
 
 if TYPE_CHECKING:
-    from veridical import calibrate, errors, metrics, paper, training
+    from veridical import calibrate, combine, errors, metrics, paper, training
     from veridical.calibrate import (
         IRM,
         PTDE,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         calibrators,
         load_calibrator,
     )
+    from veridical.combine import Truth, discover
     from veridical.data import load_demo
     from veridical.evaluation import (
         apply_calibrator,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from veridical.predictions import Predictions
     from veridical.predictions.files import load, save
     from veridical.report import Report, build_report
-    from veridical.truth import Truth, discover
 
 #: Where each public name lives.
 _HOMES = {
@@ -55,7 +55,7 @@ _HOMES = {
     "predictions.files": ("load", "save"),
     "data": ("load_demo",),
     "report": ("Report", "build_report"),
-    "truth": ("Truth", "discover"),
+    "combine": ("Truth", "discover"),
     "calibrate": (
         "IRM",
         "PTDE",
@@ -89,7 +89,7 @@ _HOMES = {
     ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("calibrate", "errors", "metrics", "paper", "training")
+_MODULES = ("calibrate", "combine", "errors", "metrics", "paper", "training")
 
 __all__ = [
     "IRM",
@@ -119,6 +119,7 @@ __all__ = [
     "build_report",
     "calibrate",
     "calibrators",
+    "combine",
     "compare_calibrators",
     "discover",
     "errors",

@@ -83,10 +83,10 @@ def test_log_pool(rng):
     labels = rng.integers(0, 5, 20)
     weights = rng.normal(0.3, 0.2, 4)
     shares = np.repeat(weights[:, None], 20, axis=1)
-    pooled = np.empty((20, 5))
-    log_pool_rows(np.log(probs), shares, pooled)
+    combined = np.empty((20, 5))
+    log_pool_rows(np.log(probs), shares, combined)
     expected = [naive.log_pool(probs[:, n].tolist(), weights) for n in range(20)]
-    np.testing.assert_allclose(pooled, expected, atol=1e-12)
+    np.testing.assert_allclose(combined, expected, atol=1e-12)
 
     def loss(at):
         return -sum(np.log(naive.log_pool(probs[:, n].tolist(), at)[labels[n]]) for n in range(20))

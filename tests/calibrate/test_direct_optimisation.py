@@ -10,8 +10,8 @@ import veridical as vd
 from veridical import metrics
 from veridical.calibrate import PAPER_SETTING
 from veridical.calibrate.descent import significant_kde_loss
-from veridical.calibrate.pooling import fit_pooling
 from veridical.calibrate.starting_point import BinnedGaps, posterior_mean, tempered_accuracy
+from veridical.combine.combiner import fit_combiner
 from veridical.errors import ParameterError, UnknownNameError
 from veridical.metrics.gradients import kde_loss
 
@@ -69,9 +69,9 @@ def test_temperature_scaling_says_what_is_expected(rng, n_samples):
     true = softmax(logits / 1.7)
     labels = (rng.random((n_samples, 1)) > true.cumsum(axis=1)).sum(axis=1).clip(max=9)
     predictions = vd.Predictions(softmax(logits)[None], labels)
-    pooled = fit_pooling("mean", predictions, labels, vd.OptHist())[1]
-    found = tempered_accuracy(pooled, labels)
-    expected = true[np.arange(n_samples), pooled.prediction]
+    combined = fit_combiner("mean", predictions, labels, vd.OptHist())[1]
+    found = tempered_accuracy(combined, labels)
+    expected = true[np.arange(n_samples), combined.prediction]
     assert np.abs(found - expected).mean() < 0.02
     assert abs((found - expected).mean()) < 0.01
 
@@ -79,8 +79,8 @@ def test_temperature_scaling_says_what_is_expected(rng, n_samples):
 def test_expectations_of_few_samples_leave_room(rng):
     probs = np.array([[[0.9, 0.1], [0.2, 0.8]]])
     labels = np.array([0, 1])
-    pooled = fit_pooling("mean", vd.Predictions(probs, labels), labels, vd.OptHist())[1]
-    assert (tempered_accuracy(pooled, labels) <= 0.75).all()
+    combined = fit_combiner("mean", vd.Predictions(probs, labels), labels, vd.OptHist())[1]
+    assert (tempered_accuracy(combined, labels) <= 0.75).all()
 
 
 def test_posterior_mean_is_that_of_a_gaussian_sequence(rng):

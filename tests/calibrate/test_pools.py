@@ -9,8 +9,8 @@ from cases import labelled_ensemble
 
 import veridical as vd
 from veridical import metrics
+from veridical._minimisation import minimise
 from veridical.calibrate import linear_scaling, logistic
-from veridical.calibrate.minimisation import minimise
 from veridical.errors import NotConvergedWarning
 
 
@@ -23,7 +23,7 @@ def with_a_useless_source(rng, n_samples=1500):
 
 def test_linear_pool_is_the_maximum_likelihood(rng):
     probs, labels = with_a_useless_source(rng)
-    weights = vd.LinearPool().fit(probs, labels).pooling_.weights
+    weights = vd.LinearPool().fit(probs, labels).combiner_.weights
     scores = probs[:, np.arange(len(labels)), labels]
 
     def loss(free):
@@ -38,8 +38,8 @@ def test_linear_pool_is_the_maximum_likelihood(rng):
 def test_log_pool_is_at_the_minimum_of_its_penalised_loss(rng):
     probs, labels = with_a_useless_source(rng)
     pool = vd.LogPool().fit(probs, labels)
-    weights = np.append(pool.pooling_.weights, pool.pooling_.mean_weight)
-    logs = np.log(np.maximum([*probs, probs.mean(axis=0)], pool.pooling_.floor))
+    weights = np.append(pool.combiner_.weights, pool.combiner_.mean_weight)
+    logs = np.log(np.maximum([*probs, probs.mean(axis=0)], pool.combiner_.floor))
 
     def loss(exponents):
         a, b = exponents[:-1], exponents[-1]
@@ -56,8 +56,8 @@ def test_log_pool_is_at_the_minimum_of_its_penalised_loss(rng):
 def test_log_pool_pools_what_it_says(rng):
     probs, labels = with_a_useless_source(rng, 50)
     pool = vd.LogPool().fit(probs, labels)
-    scores = np.tensordot(pool.pooling_.weights, np.log(np.maximum(probs, pool.pooling_.floor)), 1)
-    scores += pool.pooling_.mean_weight * np.log(np.maximum(probs.mean(axis=0), pool.pooling_.floor))
+    scores = np.tensordot(pool.combiner_.weights, np.log(np.maximum(probs, pool.combiner_.floor)), 1)
+    scores += pool.combiner_.mean_weight * np.log(np.maximum(probs.mean(axis=0), pool.combiner_.floor))
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(pool.predict_proba(probs), expected, atol=1e-12)
 
@@ -77,7 +77,7 @@ def test_pools_beat_the_mean_where_a_source_is_useless(rng):
 
 def test_like_sources_stay_alike(rng):
     probs, labels = labelled_ensemble(rng, n_sources=1, n_samples=500)
-    weights = vd.LogPool().fit(np.concatenate([probs] * 4), labels).pooling_.weights
+    weights = vd.LogPool().fit(np.concatenate([probs] * 4), labels).combiner_.weights
     np.testing.assert_allclose(weights, weights[0], rtol=1e-3)
 
 
@@ -86,23 +86,23 @@ def test_sources_of_which_one_is_right_at_a_time_are_averaged(rng):
     true = probs.mean(axis=0)
     labels = (rng.random((4000, 1)) > true.cumsum(axis=1)).sum(axis=1).clip(max=3)
     pool = vd.LogPool().fit(probs[:, :2000], labels[:2000])
-    assert pool.pooling_.mean_weight == pytest.approx(1.0, abs=0.15)
-    np.testing.assert_allclose(pool.pooling_.weights, 0.0, atol=0.1)
+    assert pool.combiner_.mean_weight == pytest.approx(1.0, abs=0.15)
+    np.testing.assert_allclose(pool.combiner_.weights, 0.0, atol=0.1)
     found = metrics.nll(labels[2000:], pool.predict_proba(probs[:, 2000:]))
     assert found < metrics.nll(labels[2000:], true[2000:]) + 0.005
 
 
 def test_one_source_is_not_also_its_own_mean(rng):
     probs, labels = labelled_ensemble(rng, n_sources=1, n_samples=500)
-    assert abs(vd.LogPool().fit(probs, labels).pooling_.mean_weight) < 1e-3
+    assert abs(vd.LogPool().fit(probs, labels).combiner_.mean_weight) < 1e-3
 
 
 def test_a_method_on_top_of_a_pool(rng):
     probs, labels = with_a_useless_source(rng)
     stacked = vd.VectorScaling(combine="log-pool").fit(probs, labels)
-    pooled = vd.LogPool().fit(probs, labels).predict_proba(probs)
-    alone = vd.VectorScaling().fit(pooled, labels)
-    np.testing.assert_allclose(stacked.predict_proba(probs), alone.predict_proba(pooled), atol=1e-9)
+    combined = vd.LogPool().fit(probs, labels).predict_proba(probs)
+    alone = vd.VectorScaling().fit(combined, labels)
+    np.testing.assert_allclose(stacked.predict_proba(probs), alone.predict_proba(combined), atol=1e-9)
 
 
 @pytest.mark.parametrize("method", [vd.LinearPool, vd.LogPool])
@@ -127,9 +127,9 @@ def with_an_absent_source(rng, n_samples=4000, absent=0.7):
 def test_linear_pool_keeps_a_good_source_that_is_sometimes_absent(rng):
     probs, labels = with_an_absent_source(rng)
     complete = ~np.isnan(probs[0, :, 0])
-    everyone = vd.LinearPool(missing="skip").fit(probs, labels).pooling_.weights
+    everyone = vd.LinearPool(missing="skip").fit(probs, labels).combiner_.weights
     # Where only one source is there, its share is one whatever it was: only complete rows inform the shares.
-    informed = vd.LinearPool().fit(probs[:, complete], labels[complete]).pooling_.weights
+    informed = vd.LinearPool().fit(probs[:, complete], labels[complete]).combiner_.weights
     assert everyone[0] > 0.99
     np.testing.assert_allclose(everyone, informed, atol=1e-5)
 
@@ -138,7 +138,7 @@ def test_linear_pool_with_absent_sources_is_the_maximum_likelihood(rng):
     probs, labels = with_a_useless_source(rng)
     for s in range(3):
         probs[s, (np.arange(len(labels)) % 5 == s) & (rng.random(len(labels)) < 0.8)] = np.nan
-    weights = vd.LinearPool(missing="skip").fit(probs, labels).pooling_.weights
+    weights = vd.LinearPool(missing="skip").fit(probs, labels).combiner_.weights
     scores = probs[:, np.arange(len(labels)), labels]
     present = ~np.isnan(scores)
 
@@ -155,15 +155,15 @@ def test_log_pool_predicts_by_the_rule_it_was_fitted_with(rng):
     train, test = slice(0, 2000), slice(2000, None)
     pool = vd.LogPool(missing="skip").fit(probs[:, train], labels[train])
     alone = np.isnan(probs[0, test, 0])
-    pooled = pool.predict_proba(probs[:, test])[alone]
-    heard = pool.pooling_.weights[1] + pool.pooling_.mean_weight  # the mean of one source is that source
-    scores = heard * np.log(np.maximum(probs[1, test][alone], pool.pooling_.floor))
+    combined = pool.predict_proba(probs[:, test])[alone]
+    heard = pool.combiner_.weights[1] + pool.combiner_.mean_weight  # the mean of one source is that source
+    scores = heard * np.log(np.maximum(probs[1, test][alone], pool.combiner_.floor))
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(pooled, expected, atol=1e-12)
-    loss = metrics.nll(labels[test][alone], pooled)
+    np.testing.assert_allclose(combined, expected, atol=1e-12)
+    loss = metrics.nll(labels[test][alone], combined)
     assert loss < metrics.nll(labels[test][alone], probs[1, test][alone])
     # Scaled up to the sum of both exponents, the poor source would be believed far too much.
-    sharp = scores * (pool.pooling_.weights.sum() + pool.pooling_.mean_weight) / heard
+    sharp = scores * (pool.combiner_.weights.sum() + pool.combiner_.mean_weight) / heard
     rescaled = np.exp(sharp) / np.exp(sharp).sum(axis=1, keepdims=True)
     assert loss < metrics.nll(labels[test][alone], rescaled) - 0.1
 

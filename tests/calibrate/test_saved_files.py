@@ -55,10 +55,10 @@ def test_log_pools_from_before_the_mean_took_part_keep_loading(rng, tmp_path):
     fitted = vd.LogPool().fit(probs, labels)
     fitted.save(path)
     document = unsealed(path)
-    assert document["pooling"].pop("mean_weight") == fitted.pooling_.mean_weight
+    assert document["pooling"].pop("mean_weight") == fitted.combiner_.mean_weight
     path.write_text(json.dumps(document))
     loaded = vd.load_calibrator(path)
-    scores = np.tensordot(fitted.pooling_.weights, np.log(np.maximum(probs, fitted.pooling_.floor)), 1)
+    scores = np.tensordot(fitted.combiner_.weights, np.log(np.maximum(probs, fitted.combiner_.floor)), 1)
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(loaded.predict_proba(probs), expected, atol=1e-6)
     document["pooling"]["mean_weight"] = 1e9

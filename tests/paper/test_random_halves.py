@@ -42,7 +42,7 @@ def test_halves_are_those_of_split():
 @pytest.mark.compiled
 @pytest.mark.parametrize("method", [*table_methods("table4"), Method("isotonic", "isotonic")], ids=lambda m: m.label)
 def test_shared_work_changes_nothing(method):
-    """Pooling and truth discovery on all samples at once give what fitting on a half alone gives."""
+    """Combiner and truth discovery on all samples at once give what fitting on a half alone gives."""
     predictions = small_predictions(5, 600)
     (scores,) = Halves(predictions, 1, seed=3).run([method])[0]
     fitted_on, rest = predictions.split(random_state=3)

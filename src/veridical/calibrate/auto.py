@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.calibrate.base import Calibrator, Progress, n_dimensions
-from veridical.calibrate.pooling import LABEL_KEEPING, Floats, Labels, Pooled, Pooling, fit_pooling
 from veridical.calibrate.state_checks import check_number
+from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.combiner import Combiner, fit_combiner
+from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
 from veridical.metrics.kde import ece_kde_of
 from veridical.metrics.sample import Sample
@@ -33,8 +35,6 @@ _BEYOND_THE_MEAN = {
     "linear-pool": ("linear-pool", "temperature"),
     "log-pool": ("log-pool", "temperature", "vector", "matrix", "truth-logit"),
 }
-#: How much a way of combining adds to a method's complexity.
-_COMBINING = {"mean": 0, "tde": 1, "atde": 1, "linear-pool": 2, "log-pool": 2}
 #: Matrix scaling has L² parameters; beyond this many classes it must be asked for.
 _MOST_CLASSES_FOR_MATRIX = 100
 _LEAST_PROBABILITY = 1e-12
@@ -101,7 +101,7 @@ class Auto(Calibrator):
     summary = "Chooses by cross-validation among all calibrators."
     keeps_labels = _KeepsLabels()
     complexity = 9
-    combinations = LABEL_KEEPING
+    combinations = label_keeping_combiners()
     _state = ("best_", "table_")
 
     def __init__(
@@ -143,7 +143,7 @@ class Auto(Calibrator):
         table, chosen = self._rank(pairs, losses, confidence, correct)
         best = self._make(*chosen).fit(predictions, labels)
         self.best_, self.table_ = best, table
-        self.pooling_: Pooling = Pooling(self.combine)
+        self.combiner_: Combiner = Combiner(self.combine)
         self.n_sources_, self.n_classes_, self.classes_ = best.n_sources_, best.n_classes_, best.classes_
         self.source_names_ = best.source_names_
         return self
@@ -207,7 +207,7 @@ class Auto(Calibrator):
     def _allows(self, combine: str, method: str) -> bool:
         from veridical.calibrate.registry import calibrators
 
-        return not self.keep_labels or (calibrators()[method].keeps_labels and combine in LABEL_KEEPING)
+        return not self.keep_labels or (calibrators()[method].keeps_labels and combine in label_keeping_combiners())
 
     def _asked_for(self, candidates: Any) -> list[tuple[str, str]]:
         """The pairs that ``candidates`` name, each checked."""
@@ -254,16 +254,16 @@ class Auto(Calibrator):
         for fold in range(n_folds if n_samples > 1 else 0):
             held_out = np.sort(order[fold::n_folds])
             rest = np.setdiff1d(np.arange(n_samples), held_out)
-            pooled: dict[str, tuple[Pooling, Pooled, Pooled]] = {}
+            combined: dict[str, tuple[Combiner, Combined, Combined]] = {}
             for k, (combine, method) in enumerate(pairs):
                 report(fold * len(pairs) + k, n_folds * len(pairs), f"{method} on {combine}, fold {fold + 1}")
-                if combine not in pooled:
+                if combine not in combined:
                     train = predictions.select(samples=rest)
-                    pooling, fitted = fit_pooling(combine, train, labels[rest], self)
-                    pooled[combine] = pooling, fitted, pooling.apply(predictions.select(samples=held_out), self)
+                    combiner, fitted = fit_combiner(combine, train, labels[rest], self)
+                    combined[combine] = combiner, fitted, combiner.apply(predictions.select(samples=held_out), self)
                 calibrator = self._make(combine, method)
-                calibrator.fit_pooled(*pooled[combine][:2], labels[rest])
-                probs, top, right = _outcome(calibrator, pooled[combine][2], labels[held_out])
+                calibrator.fit_combined(*combined[combine][:2], labels[rest])
+                probs, top, right = _outcome(calibrator, combined[combine][2], labels[held_out])
                 confidence[k, held_out], correct[k, held_out] = top, right
                 losses[k, held_out] = self._loss(probs, top, right, labels[held_out])
         report(n_folds * len(pairs), n_folds * len(pairs), "refit")
@@ -302,7 +302,7 @@ class Auto(Calibrator):
 
         def preference(k: int) -> tuple[int, float]:
             combine, method = pairs[k]
-            simplicity = calibrators()[method].complexity + _COMBINING[combine]
+            simplicity = calibrators()[method].complexity + COMBINERS[combine].complexity
             return simplicity, rows[k]["ece_kde"] if self.objective == "confidence" else rows[k]["score"]
 
         close = [k for k, row in enumerate(rows) if row["behind"] <= row["behind_spread"] and scores[k] <= scores[0]]
@@ -327,9 +327,9 @@ class Auto(Calibrator):
             raise ValueError("the chosen calibrator is not in the table of scores")
 
 
-def _outcome(calibrator: Calibrator, pooled: Pooled, labels: Labels) -> tuple[Array, Floats, npt.NDArray[np.bool_]]:
+def _outcome(calibrator: Calibrator, combined: Combined, labels: Labels) -> tuple[Array, Floats, npt.NDArray[np.bool_]]:
     """Distributions, confidence and correctness on held-out data."""
-    probs = calibrator.full_vectors(pooled)
-    top, chosen = calibrator.confidence_and_label(pooled, probs)
+    probs = calibrator.full_vectors(combined)
+    top, chosen = calibrator.confidence_and_label(combined, probs)
     right: npt.NDArray[np.bool_] = chosen == labels
     return probs, top, right

@@ -1,4 +1,4 @@
-"""What all calibrators share: the template that validates, pools, fits and predicts.
+"""What all calibrators share: the template that validates, combines, fits and predicts.
 
 A method writes ``_fit`` and one of ``_confidence`` (for methods that correct the top label's score) and
 ``_distribution`` (for methods that correct the whole vector).  Everything a user can hand in is dealt with here.
@@ -16,21 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from veridical._kernels.full_vectors import replace_winning_score, restore_winners
 from veridical._parallel import resolve_threads, run_blocks
-from veridical.calibrate.pooling import (
-    COMBINATIONS,
-    LABEL_KEEPING,
-    Floats,
-    Labels,
-    Pooled,
-    Pooling,
-    fit_pooling,
-    row_blocks,
-)
+from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.combiner import Combiner, fit_combiner
+from veridical.combine.pools import row_blocks
+from veridical.combine.projection import LABEL_MARGIN
+from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
 from veridical.predictions.validation import KINDS, Array, Kind, as_numbers, check_choice, check_labels
-from veridical.truth.projection import LABEL_MARGIN
 
 #: Called with how much is done, how much there is, and what comes next.
 Progress = Callable[[int, int, str], None]
@@ -67,15 +61,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     name: ClassVar[str]
     #: One line for tables and ``--help``.
     summary: ClassVar[str]
-    #: Whether the method uses the sources themselves, beyond the pooled vector.
+    #: Whether the method uses the sources themselves, beyond the combined vector.
     needs_sources: ClassVar[bool] = False
-    #: Whether labels stay those of the pooled vector.
+    #: Whether labels stay those of the combined vector.
     keeps_labels: ClassVar[Any] = True
-    #: Whether a larger pooled score never becomes a smaller confidence.
+    #: Whether a larger combined score never becomes a smaller confidence.
     monotone: ClassVar[bool] = False
     #: Rank among methods of equal merit: the lower, the fewer things it fits.
     complexity: ClassVar[int] = 1
-    combinations: ClassVar[tuple[str, ...]] = COMBINATIONS
+    combinations: ClassVar[tuple[str, ...]] = tuple(COMBINERS)
 
     def __init__(
         self,
@@ -114,46 +108,46 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ShapeError("there are no samples to calibrate on; at least one is needed.")
         report = progress or (lambda done, total, what: None)
         report(0, 2, "combine the sources")
-        pooling, pooled = fit_pooling(self.combine, predictions, labels, self)
+        combiner, combined = fit_combiner(self.combine, predictions, labels, self)
         report(1, 2, f"fit {self.name}")
-        self.fit_pooled(pooling, pooled, labels)
+        self.fit_combined(combiner, combined, labels)
         report(2, 2, "done")
         return self
 
-    def fit_pooled(self, pooling: Pooling, pooled: Pooled, labels: Labels) -> Self:
+    def fit_combined(self, combiner: Combiner, combined: Combined, labels: Labels) -> Self:
         """Fit on sources that are combined already: for callers that share the work between calibrators."""
         self.check_parameters()
-        self._fit(pooled, labels)
-        self.pooling_: Pooling = pooling
-        self.n_sources_: int = pooled.predictions.n_sources
-        self.source_names_: tuple[str, ...] | None = pooled.predictions.source_names
-        self.n_classes_: int = pooled.predictions.n_classes
+        self._fit(combined, labels)
+        self.combiner_: Combiner = combiner
+        self.n_sources_: int = combined.n_sources
+        self.source_names_: tuple[str, ...] | None = combined.source_names
+        self.n_classes_: int = combined.n_classes
         self.classes_: Labels = np.arange(self.n_classes_)
         return self
 
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
         """(N,) probability that the predicted label is right."""
-        pooled = self._pool(X)
-        probs = None if self._top_label else self.full_vectors(pooled)
-        return self.confidence_and_label(pooled, probs)[0]
+        combined = self._combine(X)
+        probs = None if self._top_label else self.full_vectors(combined)
+        return self.confidence_and_label(combined, probs)[0]
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """(N, L) calibrated distributions, in float32 or, for float64 input, float64.
 
-        Where the method keeps labels, the pooled vector's label is the strict argmax of every row.
+        Where the method keeps labels, the combined vector's label is the strict argmax of every row.
         """
-        return self.full_vectors(self._pool(X))
+        return self.full_vectors(self._combine(X))
 
     def predict(self, X: Any) -> Labels:  # noqa: N803
         """(N,) predicted labels."""
-        pooled = self._pool(X)
-        return pooled.prediction if self.keeps_labels else self.full_vectors(pooled).argmax(axis=1)
+        combined = self._combine(X)
+        return combined.prediction if self.keeps_labels else self.full_vectors(combined).argmax(axis=1)
 
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """What ``predict_proba``, ``predict_confidence`` and ``predict`` return, with the sources combined once."""
-        pooled = self._pool(X)
-        probs = self.full_vectors(pooled)
-        return probs, *self.confidence_and_label(pooled, probs)
+        combined = self._combine(X)
+        probs = self.full_vectors(combined)
+        return probs, *self.confidence_and_label(combined, probs)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted calibrator to a JSON file that :func:`veridical.load_calibrator` reads."""
@@ -171,7 +165,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> vd.Temperature().keeps_mean_labels, vd.Temperature(combine="log-pool").keeps_mean_labels
         (True, False)
         """
-        return self.keeps_labels and self.combine in LABEL_KEEPING
+        return self.keeps_labels and self.combine in label_keeping_combiners()
 
     def check_parameters(self) -> None:
         """Raise :class:`veridical.errors.ParameterError` where a parameter is none that ``fit`` accepts."""
@@ -188,15 +182,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     #: Names of the fitted attributes, which are saved and restored: numbers, strings, None or float64 arrays.
     _state: ClassVar[tuple[str, ...]] = ()
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+    def _fit(self, combined: Combined, labels: Labels) -> None:
         """Set the attributes named in ``_state``."""
         raise NotImplementedError
 
-    def _confidence(self, pooled: Pooled) -> Floats:
+    def _confidence(self, combined: Combined) -> Floats:
         """(N,) calibrated score of the predicted label."""
         raise NotImplementedError
 
-    def _distribution(self, pooled: Pooled) -> Array:
+    def _distribution(self, combined: Combined) -> Array:
         """(N, L) calibrated distributions, as a new array that may be written to."""
         raise NotImplementedError
 
@@ -230,7 +224,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_fitted(self) -> None:
         check_is_fitted(self, "n_classes_")
 
-    def _pool(self, values: Any) -> Pooled:
+    def _combine(self, values: Any) -> Combined:
         self._check_fitted()
         predictions = self._predictions(values)
         if predictions.n_classes != self.n_classes_:
@@ -238,14 +232,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"this calibrator was fitted for {self.n_classes_} classes and the predictions have "
                 f"{predictions.n_classes}; fit one for them."
             )
-        if predictions.n_sources != self.n_sources_ and (self.needs_sources or self.pooling_.needs_same_sources):
+        if predictions.n_sources != self.n_sources_ and (self.needs_sources or self.combiner_.needs_same_sources):
             raise ShapeError(
                 f"this calibrator was fitted for {self.n_sources_} sources and the predictions have "
                 f"{predictions.n_sources}; {self.name} with combine={self.combine!r} needs the same ones."
             )
-        if self.pooling_.needs_same_sources:
+        if self.combiner_.needs_same_sources:
             predictions = self._in_order(predictions)
-        return self.pooling_.apply(predictions, self)
+        return self.combiner_.apply(predictions, self)
 
     def _in_order(self, predictions: Predictions) -> Predictions:
         """The sources in the order of their weights, where their names say what it is."""
@@ -260,22 +254,24 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return predictions.select(sources=list(fitted))
 
-    def full_vectors(self, pooled: Pooled) -> Array:
+    def full_vectors(self, combined: Combined) -> Array:
         """(N, L) calibrated distributions of combined sources."""
         if self._top_label:
-            return top_label_vectors(pooled, self._confidence(pooled), self.n_threads)
-        probs = np.ascontiguousarray(self._distribution(pooled), dtype=pooled.probs.dtype)
+            return top_label_vectors(combined, self._confidence(combined), self.n_threads)
+        probs = np.ascontiguousarray(self._distribution(combined), dtype=combined.probs.dtype)
         if self.keeps_labels:
             _over_rows(
-                lambda part: restore_winners(probs[part], pooled.prediction[part], LABEL_MARGIN), probs, self.n_threads
+                lambda part: restore_winners(probs[part], combined.prediction[part], LABEL_MARGIN),
+                probs,
+                self.n_threads,
             )
         return probs
 
-    def confidence_and_label(self, pooled: Pooled, probs: Array | None) -> tuple[Floats, Labels]:
+    def confidence_and_label(self, combined: Combined, probs: Array | None) -> tuple[Floats, Labels]:
         """Confidence and predicted label of combined sources, given their calibrated distributions where there are."""
         if self._top_label or probs is None:
-            return self._confidence(pooled), pooled.prediction
-        label = pooled.prediction if self.keeps_labels else probs.argmax(axis=1)
+            return self._confidence(combined), combined.prediction
+        label = combined.prediction if self.keeps_labels else probs.argmax(axis=1)
         confidence: Floats = probs[np.arange(len(probs)), label].astype(np.float64)
         return np.minimum(confidence, 1.0), label
 
@@ -294,18 +290,18 @@ def n_dimensions(values: Any) -> int:
     return 1 + n_dimensions(values[0]) if separate else np.ndim(values)
 
 
-def top_label_vectors(pooled: Pooled, confidence: Floats, n_threads: int | None = None) -> Array:
+def top_label_vectors(combined: Combined, confidence: Floats, n_threads: int | None = None) -> Array:
     """Distributions in which the predicted label has ``confidence`` and the others share the rest as they did.
 
-    With v the pooled winning score, the other classes are multiplied by (1 - w) / (1 - v), or share 1 - w
+    With v the combined winning score, the other classes are multiplied by (1 - w) / (1 - v), or share 1 - w
     equally where v = 1; then the predicted label is made the strict argmax.
     """
-    probs = pooled.probs.copy()
+    probs = combined.probs.copy()
     # A top score of exactly one would leave nothing for the other classes, and an infinite loss where one is right.
     confidence = np.minimum(confidence, 1.0 - LABEL_MARGIN)
 
     def work(part: slice) -> None:
-        replace_winning_score(probs[part], pooled.prediction[part], confidence[part], LABEL_MARGIN)
+        replace_winning_score(probs[part], combined.prediction[part], confidence[part], LABEL_MARGIN)
 
     _over_rows(work, probs, n_threads)
     return probs

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.calibrate.state_checks import check_array, check_rising
+from veridical.combine.combined import Combined, Floats, Labels
 from veridical.metrics.binned import bin_edges
 from veridical.predictions.validation import Kind, check_integer
 
@@ -81,17 +81,17 @@ class HistogramBinning(Calibrator):
         super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
         self.n_bins = n_bins
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        correct = pooled.correct(labels)
-        edges = inner_edges(pooled.score, self.n_bins)
-        bins = bins_of(pooled.score, edges)
+    def _fit(self, combined: Combined, labels: Labels) -> None:
+        correct = combined.correct(labels)
+        edges = inner_edges(combined.confidence, self.n_bins)
+        bins = bins_of(combined.confidence, edges)
         counts = np.bincount(bins, minlength=len(edges) + 1)
         hits = np.bincount(bins, weights=correct, minlength=len(edges) + 1)
         self.edges_ = edges
         self.accuracy_ = hits / counts
 
-    def _confidence(self, pooled: Pooled) -> Floats:
-        return self.accuracy_[bins_of(pooled.score, self.edges_)]
+    def _confidence(self, combined: Combined) -> Floats:
+        return self.accuracy_[bins_of(combined.confidence, self.edges_)]
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._kernels.density import absolute_integral, gather_slopes, spread_onto_grid
-from veridical.calibrate.pooling import Floats, Labels
+from veridical.combine.combined import Floats, Labels
 from veridical.metrics.binned import bin_edges
 from veridical.metrics.gradients import histogram_loss
 from veridical.metrics.kde import ReflectingGrid, resolve_bandwidth

@@ -9,9 +9,9 @@ import numpy as np
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.binning import bins_of, check_edges, inner_edges
 from veridical.calibrate.descent import Booleans, Descent
-from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.calibrate.starting_point import BinnedGaps, tempered_accuracy
 from veridical.calibrate.state_checks import check_array, check_number
+from veridical.combine.combined import Combined, Floats, Labels
 from veridical.predictions.validation import (
     Kind,
     RandomState,
@@ -134,13 +134,13 @@ class OptHist(Calibrator):
         self.significance = significance
         self.random_state = random_state
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        score, correct = pooled.score, pooled.correct(labels)
+    def _fit(self, combined: Combined, labels: Labels) -> None:
+        score, correct = combined.confidence, combined.correct(labels)
         self.edges_ = inner_edges(score, self.n_bins)
         bins = bins_of(score, self.edges_)
         gaps = BinnedGaps.measure(score, correct, bins, len(self.edges_) + 1)
-        reach = self._fit_reach(pooled, gaps, correct)
-        psi = self._starting_psi(pooled, labels, gaps, reach)
+        reach = self._fit_reach(combined, gaps, correct)
+        psi = self._starting_psi(combined, labels, gaps, reach)
         descent = Descent(score, correct, bins, reach, self.edges_, self)
         psi = descent.run(psi, self.hist_steps, float(self.hist_rate), descent.histogram)
         steps = self._default_kde_steps if self.kde_steps is None else self.kde_steps
@@ -148,24 +148,24 @@ class OptHist(Calibrator):
         # Scores lie from 0 to 1 and no reach is below one: a correction of more than one changes nothing any more.
         self.psi_ = np.clip(psi, -1.0, 1.0)
 
-    def _confidence(self, pooled: Pooled) -> Floats:
-        psi = self.psi_[bins_of(pooled.score, self.edges_)]
-        return np.clip(pooled.score - psi * self._reach(pooled), 0.0, 1.0)
+    def _confidence(self, combined: Combined) -> Floats:
+        psi = self.psi_[bins_of(combined.confidence, self.edges_)]
+        return np.clip(combined.confidence - psi * self._reach(combined), 0.0, 1.0)
 
-    def _reach(self, pooled: Pooled) -> Floats | float:
+    def _reach(self, combined: Combined) -> Floats | float:
         """1 + h: by how much a sample's correction is that of its bin."""
         return 1.0
 
-    def _fit_reach(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> Floats:
+    def _fit_reach(self, combined: Combined, gaps: BinnedGaps, correct: Booleans) -> Floats:
         """(N,) the calibration samples' reach, with what it needs fitted."""
         return np.ones(len(correct))
 
-    def _starting_psi(self, pooled: Pooled, labels: Labels, gaps: BinnedGaps, reach: Floats) -> Floats:
+    def _starting_psi(self, combined: Combined, labels: Labels, gaps: BinnedGaps, reach: Floats) -> Floats:
         if self.start == "zero":
             return np.zeros(len(gaps.gap))
         if self.start == "closed-form":
             return gaps.closed_form(reach)
-        return gaps.shrunk(reach, pooled.score, tempered_accuracy(pooled, labels, self.n_threads))
+        return gaps.shrunk(reach, combined.confidence, tempered_accuracy(combined, labels, self.n_threads))
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -303,26 +303,26 @@ class PTDEHist(OptHist):
         self.hv_scale = hv_scale
         self.hv_gain = hv_gain
 
-    def _reach(self, pooled: Pooled) -> Floats | float:
+    def _reach(self, combined: Combined) -> Floats | float:
         if self.hv_scale == "raw":
-            return 1.0 + pooled.hv
+            return 1.0 + combined.hv
         if self.hv_unit_ == 0.0 or self.hv_gain_ == 0.0:
             return 1.0
-        return 1.0 + self.hv_gain_ * np.minimum(pooled.hv / self.hv_unit_, 1.0)
+        return 1.0 + self.hv_gain_ * np.minimum(combined.hv / self.hv_unit_, 1.0)
 
-    def _fit_reach(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> Floats:
-        self.hv_unit_, self.hv_gain_ = float(np.quantile(pooled.hv, 0.99)), float(self.hv_gain)
+    def _fit_reach(self, combined: Combined, gaps: BinnedGaps, correct: Booleans) -> Floats:
+        self.hv_unit_, self.hv_gain_ = float(np.quantile(combined.hv, 0.99)), float(self.hv_gain)
         if self.hv_scale == "fitted" and self.hv_unit_ > 0:
-            self.hv_gain_ = self._best_gain(pooled, gaps, correct)
-        return np.broadcast_to(self._reach(pooled), correct.shape)
+            self.hv_gain_ = self._best_gain(combined, gaps, correct)
+        return np.broadcast_to(self._reach(combined), correct.shape)
 
-    def _best_gain(self, pooled: Pooled, gaps: BinnedGaps, correct: Booleans) -> float:
+    def _best_gain(self, combined: Combined, gaps: BinnedGaps, correct: Booleans) -> float:
         """The gain with the lowest Brier score of the closed form; the smaller on ties."""
-        relative = np.minimum(pooled.hv / self.hv_unit_, 1.0)
+        relative = np.minimum(combined.hv / self.hv_unit_, 1.0)
 
         def brier(gain: float) -> float:
             reach = 1.0 + gain * relative
-            confidence = np.clip(pooled.score - gaps.closed_form(reach)[gaps.bins] * reach, 0.0, 1.0)
+            confidence = np.clip(combined.confidence - gaps.closed_form(reach)[gaps.bins] * reach, 0.0, 1.0)
             return float(np.square(confidence - correct).mean())
 
         return min(_GAINS, key=brier)

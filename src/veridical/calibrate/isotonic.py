@@ -7,8 +7,9 @@ import numpy as np
 from veridical._kernels.isotonic import pool_violators
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.pooling import Floats, Labels, Pooled, row_blocks
 from veridical.calibrate.state_checks import check_array, check_rising
+from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.pools import row_blocks
 from veridical.predictions.validation import Array
 
 #: Breaks ties between scores that were fitted as equal, in the order that they had.
@@ -106,8 +107,8 @@ class IRM(Calibrator):
     _top_label = False
     _state = ("thresholds_", "values_")
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        probs = pooled.probs.astype(np.float64, copy=False)
+    def _fit(self, combined: Combined, labels: Labels) -> None:
+        probs = combined.probs.astype(np.float64, copy=False)
         right = probs[np.arange(len(labels)), labels]
         self.thresholds_, self.values_ = fit_steps(probs.flatten(), right)
 
@@ -115,8 +116,8 @@ class IRM(Calibrator):
         """The fitted function of every probability, before rows are scaled to sum one."""
         return interpolate(probs.astype(np.float64, copy=False), self.thresholds_, self.values_, self.n_threads)
 
-    def _distribution(self, pooled: Pooled) -> Array:
-        scores = self.unnormalised(pooled.probs)
+    def _distribution(self, combined: Combined) -> Array:
+        scores = self.unnormalised(combined.probs)
         scores /= scores.sum(axis=1, keepdims=True)
         return scores
 
@@ -156,8 +157,8 @@ class IROvA(Calibrator):
     _top_label = False
     _state = ("thresholds_", "values_", "starts_")
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        probs = pooled.probs.astype(np.float64, copy=False)
+    def _fit(self, combined: Combined, labels: Labels) -> None:
+        probs = combined.probs.astype(np.float64, copy=False)
         fits = run_blocks(
             lambda l: fit_steps(probs[:, l].copy(), probs[labels == l, l]), range(probs.shape[1]), self.n_threads
         )
@@ -169,11 +170,11 @@ class IROvA(Calibrator):
         part = slice(int(self.starts_[l]), int(self.starts_[l + 1]))
         return self.thresholds_[part], self.values_[part]
 
-    def _distribution(self, pooled: Pooled) -> Array:
-        scores: Floats = np.empty(pooled.probs.shape)
+    def _distribution(self, combined: Combined) -> Array:
+        scores: Floats = np.empty(combined.probs.shape)
         for l in range(self.n_classes_):
             thresholds, values = self._steps_of(l)
-            scores[:, l] = interpolate(pooled.probs[:, l].astype(np.float64), thresholds, values)
+            scores[:, l] = interpolate(combined.probs[:, l].astype(np.float64), thresholds, values)
         scores /= scores.sum(axis=1, keepdims=True)
         return scores
 
@@ -213,11 +214,13 @@ class Isotonic(Calibrator):
     complexity = 4
     _state = ("thresholds_", "values_")
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        self.thresholds_, self.values_ = fit_steps(pooled.score.copy(), pooled.score[pooled.correct(labels)])
+    def _fit(self, combined: Combined, labels: Labels) -> None:
+        self.thresholds_, self.values_ = fit_steps(
+            combined.confidence.copy(), combined.confidence[combined.correct(labels)]
+        )
 
-    def _confidence(self, pooled: Pooled) -> Floats:
-        return np.interp(pooled.score, self.thresholds_, self.values_)
+    def _confidence(self, combined: Combined) -> Floats:
+        return np.interp(combined.confidence, self.thresholds_, self.values_)
 
     def _check_state(self) -> None:
         check_steps(self.thresholds_, self.values_)

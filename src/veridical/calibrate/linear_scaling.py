@@ -8,12 +8,13 @@ from typing import ClassVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from veridical._minimisation import minimise
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.minimisation import minimise
-from veridical.calibrate.pooling import Floats, Labels, Pooled, row_blocks
 from veridical.calibrate.state_checks import check_array
 from veridical.calibrate.temperature import log_probabilities
+from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.pools import row_blocks
 from veridical.predictions.validation import Array, Kind, check_real
 
 _MOST_ITERATIONS = 500
@@ -100,9 +101,9 @@ class VectorScaling(Calibrator):
         super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
         self.penalty = penalty
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+    def _fit(self, combined: Combined, labels: Labels) -> None:
         penalty = float(self.penalty)
-        logs = centred_logs(pooled.probs, self.n_threads)
+        logs = centred_logs(combined.probs, self.n_threads)
         n_samples, n_classes = logs.shape
 
         def objective(at: Floats) -> tuple[float, Floats]:
@@ -119,8 +120,8 @@ class VectorScaling(Calibrator):
         )
         self.factors_, self.offsets_ = found[:n_classes], found[n_classes:]
 
-    def _distribution(self, pooled: Pooled) -> Array:
-        scores = centred_logs(pooled.probs, self.n_threads) * self.factors_ + self.offsets_
+    def _distribution(self, combined: Combined) -> Array:
+        scores = centred_logs(combined.probs, self.n_threads) * self.factors_ + self.offsets_
         _softmax_in_place(scores)
         return scores
 
@@ -201,9 +202,9 @@ class MatrixScaling(VectorScaling):
         )
         self.off_diagonal = off_diagonal
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        super()._fit(pooled, labels)  # the start: vector scaling's optimum
-        logs = centred_logs(pooled.probs, self.n_threads)
+    def _fit(self, combined: Combined, labels: Labels) -> None:
+        super()._fit(combined, labels)  # the start: vector scaling's optimum
+        logs = centred_logs(combined.probs, self.n_threads)
         n_samples, n_classes = logs.shape
         penalty, off_diagonal = float(self.penalty), float(self.off_diagonal) * n_classes
         diagonal = np.arange(n_classes)
@@ -241,8 +242,8 @@ class MatrixScaling(VectorScaling):
         losses, by_matrix, by_offset = zip(*run_blocks(work, row_blocks(*logs.shape), self.n_threads), strict=True)
         return sum(losses), np.sum(by_matrix, axis=0), np.sum(by_offset, axis=0)
 
-    def _distribution(self, pooled: Pooled) -> Array:
-        logs = centred_logs(pooled.probs, self.n_threads)
+    def _distribution(self, combined: Combined) -> Array:
+        logs = centred_logs(combined.probs, self.n_threads)
         with threadpool_limits(1, "blas"):
             scores = logs @ self.matrix_.T + logs * self.factors_ + self.offsets_
         _softmax_in_place(scores)

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from veridical._minimisation import warn_not_converged
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.minimisation import warn_not_converged
-from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.calibrate.state_checks import check_number
+from veridical.combine.combined import Combined, Floats, Labels
 
 #: Scores closer to 0 or 1 than this have the logit of this.
 CLOSEST = 1e-6
@@ -95,16 +95,16 @@ class Platt(Calibrator):
     complexity = 2
     _state = ("slope_", "intercept_")
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        targets = smoothed_targets(pooled.correct(labels))
-        intercept, slope = fit_logistic(logit(pooled.score)[:, None], targets, 1e-3)
+    def _fit(self, combined: Combined, labels: Labels) -> None:
+        targets = smoothed_targets(combined.correct(labels))
+        intercept, slope = fit_logistic(logit(combined.confidence)[:, None], targets, 1e-3)
         if slope < 0:  # a higher score must not mean less confidence
             slope = 0.0
             intercept = logit(targets.mean(keepdims=True))[0]
         self.slope_, self.intercept_ = float(slope), float(intercept)
 
-    def _confidence(self, pooled: Pooled) -> Floats:
-        confidence: Floats = expit(self.slope_ * logit(pooled.score) + self.intercept_)
+    def _confidence(self, combined: Combined) -> Floats:
+        confidence: Floats = expit(self.slope_ * logit(combined.confidence) + self.intercept_)
         return confidence
 
     def _check_state(self) -> None:

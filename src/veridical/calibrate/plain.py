@@ -1,14 +1,14 @@
-"""Pooling and nothing else: the pooled vector as it is."""
+"""Combiner and nothing else: the combined vector as it is."""
 
 from __future__ import annotations
 
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.pooling import Labels, Pooled
+from veridical.combine.combined import Combined, Labels
 from veridical.predictions.validation import Array, Kind
 
 
 class Identity(Calibrator):
-    """No calibration: the pooled vectors themselves, as the yardstick for everything else.
+    """No calibration: the combined vectors themselves, as the yardstick for everything else.
 
     Parameters are those of every calibrator.
 
@@ -21,16 +21,16 @@ class Identity(Calibrator):
     """
 
     name = "identity"
-    summary = "No calibration: the pooled vectors as they are."
+    summary = "No calibration: the combined vectors as they are."
     monotone = True
     complexity = 0
     _top_label = False
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+    def _fit(self, combined: Combined, labels: Labels) -> None:
         """There is nothing to fit."""
 
-    def _distribution(self, pooled: Pooled) -> Array:
-        return pooled.probs.copy()
+    def _distribution(self, combined: Combined) -> Array:
+        return combined.probs.copy()
 
 
 class LinearPool(Identity):
@@ -44,7 +44,7 @@ class LinearPool(Identity):
 
     Attributes
     ----------
-    pooling_.weights : (S,) array
+    combiner_.weights : (S,) array
 
     Examples
     --------
@@ -55,7 +55,7 @@ class LinearPool(Identity):
     >>> informed = np.tile([0.8, 0.2], (500, 1))
     >>> y = np.repeat([0, 1], [400, 100])
     >>> pool = vd.LinearPool().fit(np.stack([informed, np.full((500, 2), 0.5)]), y)
-    >>> bool(pool.pooling_.weights[0] > 0.9)
+    >>> bool(pool.combiner_.weights[0] > 0.9)
     True
     """
 
@@ -93,9 +93,9 @@ class LogPool(Identity):
 
     Attributes
     ----------
-    pooling_.weights : (S,) array
-    pooling_.mean_weight : float
-    pooling_.floor : float
+    combiner_.weights : (S,) array
+    combiner_.mean_weight : float
+    combiner_.floor : float
 
     Examples
     --------
@@ -106,7 +106,7 @@ class LogPool(Identity):
     >>> informed = np.where(np.arange(50)[:, None] % 2 == [0, 1], 0.8, 0.2)
     >>> y = np.where(np.arange(50) % 10 < 8, np.arange(50) % 2, 1 - np.arange(50) % 2)
     >>> pool = vd.LogPool().fit(np.stack([informed, np.full((50, 2), 0.5)]), y)
-    >>> bool(pool.pooling_.weights[0] > 0.5)
+    >>> bool(pool.combiner_.weights[0] > 0.5)
     True
     """
 

@@ -17,9 +17,11 @@ import numpy as np
 from veridical._atomic import write_atomically
 from veridical._version import __version__
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.pooling import COMBINATIONS, MOST_EXPONENT, Pooling
 from veridical.calibrate.state_checks import check_array, check_number
 from veridical.calibrate.stored_arrays import count_numbers, decode, encode_beside, encode_inline
+from veridical.combine.combiner import Combiner
+from veridical.combine.pools import MOST_EXPONENT
+from veridical.combine.registry import COMBINERS
 from veridical.errors import FileFormatError, InvalidInputError, ParameterError, SavedFileError
 from veridical.predictions.validation import check_names
 
@@ -85,15 +87,14 @@ def describe(calibrator: Calibrator) -> dict[str, Any]:
     if not hasattr(calibrator, "n_classes_"):
         raise ParameterError("this calibrator is not fitted; call fit before saving it.")
     calibrator.check_parameters()  # they may have been set since the fit, and a file with bad ones would not load
-    if calibrator.combine != calibrator.pooling_.name:
+    if calibrator.combine != calibrator.combiner_.name:
         raise ParameterError(
-            f"combine was set to {calibrator.combine!r} after a fit with {calibrator.pooling_.name!r}; fit again."
+            f"combine was set to {calibrator.combine!r} after a fit with {calibrator.combiner_.name!r}; fit again."
         )
     parameters = calibrator.get_params(deep=False)
     for name, value in parameters.items():
         if isinstance(value, np.random.Generator):
             parameters[name] = None  # it decided the fit, which is over
-    pooling = calibrator.pooling_
     return {
         "format": FORMAT,
         "schema": SCHEMA_VERSION,
@@ -103,7 +104,7 @@ def describe(calibrator: Calibrator) -> dict[str, Any]:
         "n_sources": calibrator.n_sources_,
         "n_classes": calibrator.n_classes_,
         "source_names": None if calibrator.source_names_ is None else list(calibrator.source_names_),
-        "pooling": asdict(pooling),
+        "pooling": asdict(calibrator.combiner_),
         "state": {name: _described(getattr(calibrator, name)) for name in calibrator._state},
     }
 
@@ -199,7 +200,7 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     calibrator.n_classes_ = _count(document["n_classes"], 2)
     calibrator.classes_ = np.arange(calibrator.n_classes_)
     calibrator.source_names_ = check_names(document.get("source_names"), calibrator.n_sources_, "source")
-    calibrator.pooling_ = _read_pooling(document["pooling"], calibrator)
+    calibrator.combiner_ = _read_combiner(document["pooling"], calibrator)
     state = document["state"]
     if set(state) != set(calibrator._state):
         raise ValueError(f"{method} is made of {sorted(calibrator._state)}, not of {sorted(state)}")
@@ -212,13 +213,13 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
 _READERS: dict[int, Callable[[dict[str, Any]], Calibrator]] = {1: _read_v1}
 
 
-def _read_pooling(stored: dict[str, Any], calibrator: Calibrator) -> Pooling:
+def _read_combiner(stored: dict[str, Any], calibrator: Calibrator) -> Combiner:
     if not {"name", "weights", "floor"} <= set(stored) <= {"name", "weights", "floor", "mean_weight"}:
         raise ValueError(f"the way to combine its sources is described by {sorted(stored)}")
     name, weights, floor = stored["name"], stored["weights"], stored["floor"]
     # The first log pools that were saved knew nothing of the mean.
     mean_weight = stored.get("mean_weight", 0.0 if name == "log-pool" else None)
-    if name not in COMBINATIONS or name != calibrator.combine:
+    if name not in COMBINERS or name != calibrator.combine:
         raise ValueError(f"its sources are combined by {name!r}")
     only_log_pool = (floor is not None, mean_weight is not None)
     if (name in ("linear-pool", "log-pool")) != (weights is not None) or {*only_log_pool} != {name == "log-pool"}:
@@ -231,7 +232,7 @@ def _read_pooling(stored: dict[str, Any], calibrator: Calibrator) -> Pooling:
     if floor is not None:
         check_number(floor, "the log pool's floor", 1e-300, 0.5)
         check_number(mean_weight, "the log pool's exponent of the mean", -MOST_EXPONENT, MOST_EXPONENT)
-    return Pooling(name, weights, floor, mean_weight)
+    return Combiner(name, weights, floor, mean_weight)
 
 
 def _count(value: Any, least: int) -> int:

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.calibrate.state_checks import check_array, check_rising
+from veridical.combine.combined import Combined, Floats, Labels
 from veridical.predictions.validation import Kind, check_integer
 
 
@@ -62,11 +62,11 @@ class Spline(Calibrator):
         super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
         self.n_knots = n_knots
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+    def _fit(self, combined: Combined, labels: Labels) -> None:
         n_knots = self.n_knots
-        order = np.argsort(pooled.score, kind="stable")
-        scores = pooled.score[order]
-        gaps = pooled.correct(labels)[order] - scores
+        order = np.argsort(combined.confidence, kind="stable")
+        scores = combined.confidence[order]
+        gaps = combined.correct(labels)[order] - scores
         if len(scores) < 2:
             # One sample has no percentiles to run a spline through, and says next to nothing: scores stay.
             self.scores_ = self.recalibrated_ = scores
@@ -78,8 +78,8 @@ class Spline(Calibrator):
         self.scores_, which, counts = np.unique(scores, return_inverse=True, return_counts=True)
         self.recalibrated_ = np.bincount(which, weights=recalibrated) / counts  # ties share one value
 
-    def _confidence(self, pooled: Pooled) -> Floats:
-        return np.clip(np.interp(pooled.score, self.scores_, self.recalibrated_), 0.0, 1.0)
+    def _confidence(self, combined: Combined) -> Floats:
+        return np.clip(np.interp(combined.confidence, self.scores_, self.recalibrated_), 0.0, 1.0)
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from veridical.calibrate.pooling import Floats, Labels, Pooled
 from veridical.calibrate.temperature import best_on_simplex, log_probabilities, scale, search_temperature
+from veridical.combine.combined import Combined, Floats, Labels
 
 #: Over how many bins deviations from what is expected may hang together.
 _REACHES = (1.0, 2.0, 4.0)
@@ -73,20 +73,20 @@ def _per_bin(values: Floats, bins: npt.NDArray[np.int64], n_bins: int) -> Floats
     return sums
 
 
-def tempered_accuracy(pooled: Pooled, labels: Labels, n_threads: int | None = None) -> Floats:
+def tempered_accuracy(combined: Combined, labels: Labels, n_threads: int | None = None) -> Floats:
     """(N,) what a mixture of the scaled score, the score itself and 1/L expects of the predicted label.
 
     The temperature minimises the squared error over all classes, and then the mixture's weights, on the simplex, that
     of the predicted label.  Of large data the temperature sees some samples, and what it makes of the other scores is
     interpolated.
     """
-    score, correct = pooled.score, pooled.correct(labels)
-    n_samples, n_classes = pooled.probs.shape
+    score, correct = combined.confidence, combined.correct(labels)
+    n_samples, n_classes = combined.probs.shape
     every = -(-n_samples * n_classes // _ENOUGH)
     taken = np.arange(0, n_samples, every)
-    logs = log_probabilities(pooled.probs[taken], n_threads)
+    logs = log_probabilities(combined.probs[taken], n_threads)
     temperature, _ = search_temperature(logs, labels[taken], "mse", n_threads, tolerance=_CLOSE)
-    scaled = scale(logs, temperature, n_threads)[np.arange(len(taken)), pooled.prediction[taken]]
+    scaled = scale(logs, temperature, n_threads)[np.arange(len(taken)), combined.prediction[taken]]
     if every > 1:
         order = np.argsort(score[taken], kind="stable")
         scaled = np.interp(score, score[taken][order], scaled[order])

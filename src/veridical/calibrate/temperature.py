@@ -13,8 +13,9 @@ import scipy.optimize
 from veridical._kernels.scaling import relative_logs, temperature_loss, temperature_rows
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.pooling import Floats, Labels, Pooled, row_blocks
 from veridical.calibrate.state_checks import check_array, check_number
+from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.pools import row_blocks
 from veridical.errors import NotConvergedWarning
 from veridical.predictions.validation import Array, Kind, check_choice
 
@@ -149,12 +150,12 @@ class Temperature(Calibrator):
         super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
         self.loss = loss
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        logs = log_probabilities(pooled.probs, self.n_threads)
+    def _fit(self, combined: Combined, labels: Labels) -> None:
+        logs = log_probabilities(combined.probs, self.n_threads)
         self.temperature_ = fit_temperature(logs, labels, self.loss, self.n_threads)
 
-    def _distribution(self, pooled: Pooled) -> Array:
-        return scale(log_probabilities(pooled.probs, self.n_threads), self.temperature_, self.n_threads)
+    def _distribution(self, combined: Combined) -> Array:
+        return scale(log_probabilities(combined.probs, self.n_threads), self.temperature_, self.n_threads)
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -217,10 +218,10 @@ class EnsembleTemperature(Temperature):
             loss=loss, combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads
         )
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
-        super()._fit(pooled, labels)
-        scaled = scale(log_probabilities(pooled.probs, self.n_threads), self.temperature_, self.n_threads)
-        plain = pooled.probs.astype(np.float64, copy=False)
+    def _fit(self, combined: Combined, labels: Labels) -> None:
+        super()._fit(combined, labels)
+        scaled = scale(log_probabilities(combined.probs, self.n_threads), self.temperature_, self.n_threads)
+        plain = combined.probs.astype(np.float64, copy=False)
         n_samples, n_classes = plain.shape
         rows = np.arange(n_samples)
         components = (scaled, plain)
@@ -230,10 +231,10 @@ class EnsembleTemperature(Temperature):
         target = np.array([*(part[rows, labels].mean() for part in components), 1 / n_classes])
         self.weights_ = best_on_simplex(gram, target)
 
-    def _distribution(self, pooled: Pooled) -> Array:
-        scaled = super()._distribution(pooled)
-        mixture: Array = self.weights_[0] * scaled + self.weights_[1] * pooled.probs
-        mixture += self.weights_[2] / pooled.probs.shape[1]
+    def _distribution(self, combined: Combined) -> Array:
+        scaled = super()._distribution(combined)
+        mixture: Array = self.weights_[0] * scaled + self.weights_[1] * combined.probs
+        mixture += self.weights_[2] / combined.probs.shape[1]
         return mixture
 
     def _check_state(self) -> None:

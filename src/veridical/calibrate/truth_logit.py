@@ -8,8 +8,9 @@ from scipy.special import expit
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, smoothed_targets
-from veridical.calibrate.pooling import Floats, Labels, Pooled, geometric_mean, probabilities, sample_blocks
 from veridical.calibrate.state_checks import check_array
+from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.pools import geometric_mean, probabilities, sample_blocks
 from veridical.predictions.validation import Kind, check_real
 
 #: Standardised features are kept within so many standard deviations.
@@ -21,7 +22,7 @@ _LEAST_SPREAD = 1e-9
 class TruthLogit(Calibrator):
     r"""P(correct) by a logistic regression on six things that the sources say about the predicted label.
 
-    The features, standardised on the calibration data: the logit of the pooled score v; ln HV (per source); the logit
+    The features, standardised on the calibration data: the logit of the combined score v; ln HV (per source); the logit
     of the truth vector's score for the predicted class; the logarithm of the truth vector's runner-up; v times ln HV;
     and the logit of the predicted class's share in the sources' geometric mean.  The same mean of scores can come from
     sources that agree on doubt or that contradict each other; these tell the two apart.
@@ -71,19 +72,19 @@ class TruthLogit(Calibrator):
         super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
         self.penalty = penalty
 
-    def _fit(self, pooled: Pooled, labels: Labels) -> None:
+    def _fit(self, combined: Combined, labels: Labels) -> None:
         penalty = float(self.penalty)
-        features = _features(pooled, self.n_threads)
+        features = _features(combined, self.n_threads)
         self.centres_, self.spreads_ = features.mean(axis=0), np.maximum(features.std(axis=0), _LEAST_SPREAD)
-        targets = smoothed_targets(pooled.correct(labels))
+        targets = smoothed_targets(combined.correct(labels))
         self.coefficients_ = fit_logistic(self._standardised(features), targets, penalty)
 
     def _standardised(self, features: Floats) -> Floats:
         within: Floats = np.clip((features - self.centres_) / self.spreads_, -_FURTHEST, _FURTHEST)
         return within
 
-    def _confidence(self, pooled: Pooled) -> Floats:
-        features = self._standardised(_features(pooled, self.n_threads))
+    def _confidence(self, combined: Combined) -> Floats:
+        features = self._standardised(_features(combined, self.n_threads))
         confidence: Floats = expit(self.coefficients_[0] + features @ self.coefficients_[1:])
         return confidence
 
@@ -97,33 +98,33 @@ class TruthLogit(Calibrator):
         check_array(self.spreads_, "spreads_", (6,), _LEAST_SPREAD)
 
 
-def _features(pooled: Pooled, n_threads: int | None) -> Floats:
+def _features(combined: Combined, n_threads: int | None) -> Floats:
     """(N, 6): what is known of each sample's predicted label."""
-    rows, label = np.arange(len(pooled.prediction)), pooled.prediction
-    truth = pooled.truth.probs.astype(np.float64)
+    rows, label = np.arange(len(combined.prediction)), combined.prediction
+    truth = combined.truth.probs.astype(np.float64)
     at_label = truth[rows, label]
     truth[rows, label] = -1.0
-    log_hv = np.log(pooled.hv / pooled.predictions.n_sources + CLOSEST)
+    log_hv = np.log(combined.hv / combined.n_sources + CLOSEST)
     return np.column_stack(
         (
-            logit(pooled.score),
+            logit(combined.confidence),
             log_hv,
             logit(at_label),
             np.log(np.maximum(truth.max(axis=1), CLOSEST)),
-            pooled.score * log_hv,
-            logit(_geometric_share(pooled, n_threads)),
+            combined.confidence * log_hv,
+            logit(_geometric_share(combined, n_threads)),
         )
     )
 
 
-def _geometric_share(pooled: Pooled, n_threads: int | None) -> Floats:
+def _geometric_share(combined: Combined, n_threads: int | None) -> Floats:
     """(N,) the predicted class's score in the sources' normalised geometric mean."""
-    predictions = pooled.predictions
+    predictions = combined.predictions
     share = np.empty(predictions.n_samples)
 
     def work(part: slice) -> None:
         geometric = geometric_mean(probabilities(predictions, part))
-        share[part] = geometric[np.arange(len(geometric)), pooled.prediction[part]]
+        share[part] = geometric[np.arange(len(geometric)), combined.prediction[part]]
 
     run_blocks(work, sample_blocks(predictions), n_threads)
     return share

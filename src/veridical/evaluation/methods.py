@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from veridical.calibrate import Calibrator, calibrators, full_name
+from veridical.combine import Truth, discover
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array, check_choice
-from veridical.truth import Truth, discover
 
 #: Ways to combine sources that need no labels: name -> (title, one line).
 COMBINERS = {

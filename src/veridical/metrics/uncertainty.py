@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import entr, softmax
 
 from veridical._parallel import run_blocks
+from veridical.combine import discover
+from veridical.combine.truth_discovery import Missing
 from veridical.metrics.sample import Floats
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import Kind
-from veridical.truth import discover
-from veridical.truth.discovery import Missing
 
 #: How many numbers a thread works on at a time: few enough for the processor's cache.
 _BLOCK_NUMBERS = 1 << 17

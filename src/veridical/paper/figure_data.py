@@ -10,6 +10,7 @@ import numpy as np
 import scipy.stats
 
 from veridical.calibrate import calibrators, full_name
+from veridical.combine import discover
 from veridical.metrics import bin_edges
 from veridical.metrics.sample import Booleans, Floats
 from veridical.paper.halves import Halves
@@ -18,7 +19,6 @@ from veridical.paper.methods import Method
 from veridical.paper.names import EnsembleName
 from veridical.paper.posthoc import posthoc_sources
 from veridical.predictions.validation import check_choice
-from veridical.truth import discover
 
 N_BINS = 15
 _GRID = 60

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,32 +11,16 @@ import numpy.typing as npt
 
 from veridical._parallel import run_blocks
 from veridical.calibrate import Calibrator
-from veridical.calibrate.pooling import Pooled, Pooling
+from veridical.combine.combined import Combined
+from veridical.combine.combiner import Combiner
 from veridical.errors import NotConvergedWarning, ShapeError
 from veridical.metrics.sample import Labels
 from veridical.paper.methods import Method
 from veridical.paper.scores import Scores, score_vectors
 from veridical.predictions import Predictions
 from veridical.predictions.validation import check_integer
-from veridical.truth import Truth
 
 Indices = npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class _Part(Pooled):
-    """Some samples of a pooled ensemble, whose truth was found with the rest of them.
-
-    ``predictions`` are those of the whole ensemble, from which nothing but their numbers of sources and classes is
-    read: copying half of all sources for every split would cost gigabytes.
-    """
-
-    known_truth: Truth | None = None
-
-    @cached_property
-    def truth(self) -> Truth:
-        assert self.known_truth is not None
-        return self.known_truth
 
 
 class Halves:
@@ -62,7 +45,7 @@ class Halves:
         n_splits = check_integer(n_splits, "splits", 1)
         self.splits: list[tuple[Indices, Indices]] = [self._split(self.seed + k) for k in range(n_splits)]
         self._options = Calibrator()
-        self._pooling = Pooling("mean")
+        self._pooling = Combiner("mean")
 
     def _split(self, seed: int) -> tuple[Indices, Indices]:
         """The halves that :meth:`veridical.Predictions.split` makes with this seed, as indices."""
@@ -71,24 +54,9 @@ class Halves:
         return np.sort(order[:half]), np.sort(order[half:])
 
     @cached_property
-    def pooled(self) -> Pooled:
+    def pooled(self) -> Combined:
         """The mean of the sources, on all samples."""
         return self._pooling.apply(self.predictions, self._options)
-
-    def _part(self, index: Indices, with_truth: bool) -> _Part:
-        truth = None
-        if with_truth:
-            whole = self.pooled.truth
-            truth = Truth(
-                whole.probs[index],
-                whole.reliability[:, index],
-                whole.hv[index],
-                whole.prediction[index],
-                whole.n_iter[index],
-                whole.converged[index],
-            )
-        pooled = self.pooled
-        return _Part(pooled.probs[index], pooled.prediction[index], self.predictions, self._options, truth)
 
     def run(self, methods: Sequence[Method], n_threads: int | None = None) -> list[list[Scores]]:
         """Scores on the evaluation halves: one list per split, in the order of the methods."""
@@ -98,17 +66,17 @@ class Halves:
         with warnings.catch_warnings():
             # An optimum at the edge of its range is a result here, and the same sentence five times over no news.
             warnings.simplefilter("ignore", NotConvergedWarning)
-            return run_blocks(lambda k: self._run_split(k, methods, with_truth), range(len(self.splits)), n_threads)
+            return run_blocks(lambda k: self._run_split(k, methods), range(len(self.splits)), n_threads)
 
-    def _run_split(self, k: int, methods: Sequence[Method], with_truth: bool) -> list[Scores]:
+    def _run_split(self, k: int, methods: Sequence[Method]) -> list[Scores]:
         calibration, evaluation = self.splits[k]
-        fitted_on, applied_to = self._part(calibration, with_truth), self._part(evaluation, with_truth)
+        fitted_on, applied_to = self.pooled.take(calibration), self.pooled.take(evaluation)
         whole = [] if all(method.shares_the_mean for method in methods) else self._copied(calibration, evaluation)
         scores = []
         for method in methods:
             calibrator = method.make(self.seed + k)
             if method.shares_the_mean:
-                calibrator.fit_pooled(self._pooling, fitted_on, self.labels[calibration])
+                calibrator.fit_combined(self._pooling, fitted_on, self.labels[calibration])
                 probs = calibrator.full_vectors(applied_to)
                 confidence, label = calibrator.confidence_and_label(applied_to, probs)
             else:

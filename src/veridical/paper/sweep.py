@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from veridical._parallel import run_blocks
-from veridical.calibrate.pooling import probabilities
+from veridical.combine import discover
+from veridical.combine.pools import probabilities
 from veridical.errors import InvalidInputError
 from veridical.paper.extended import NOTE, Extended, judge_by_bootstrap
 from veridical.paper.inputs import Ensemble, check_sources
@@ -17,7 +18,6 @@ from veridical.paper.scores import COLUMNS, Scores, score_vectors
 from veridical.paper.tables import PairedDifference, Row, Table, Value, with_best_marked, with_published
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array, check_integer
-from veridical.truth import discover
 
 TABLES = ("A1", "A2", "A3", "A4", "1")
 #: The paper's steps: ten, up to all the sources there are.

@@ -7,10 +7,10 @@ import warnings
 import numpy as np
 import scipy.stats
 
+from veridical.combine import Truth
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 from veridical.report.data import Disagreement, DisputedSample
-from veridical.truth import Truth
 
 _COLUMNS, _ROWS = 40, 32
 #: The mean of equal numbers differs from them by rounding; HV up to this is no disagreement.

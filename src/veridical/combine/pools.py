@@ -1,28 +1,18 @@
-"""From many sources to one vector per sample: the mean, truth discovery, or a pool fitted on labels."""
+"""Learned pools: weighted means and weighted geometric means of the sources, fitted on labels."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import softmax
 
 from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_loss
+from veridical._minimisation import minimise
 from veridical._parallel import run_blocks
-from veridical.calibrate.minimisation import minimise
+from veridical.combine.combined import Floats, Labels
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
-from veridical.truth import Truth, discover
-
-#: Ways to combine that leave the mean's labels as they are.
-LABEL_KEEPING = ("mean", "atde")
-COMBINATIONS = ("mean", "tde", "atde", "linear-pool", "log-pool")
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 
 #: Smallest probabilities that the log pool may believe; which one serves best is fitted.
 FLOORS = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2)
@@ -36,117 +26,6 @@ _ENOUGH_FOR_FLOOR = 1 << 23
 _MOST_DOUBLES = 1 << 26
 _BLOCK_SIZE = 1 << 18
 _MOST_LOG_SHARE = 40.0
-
-
-class Options(Protocol):
-    """What pooling reads of a calibrator."""
-
-    missing: Any
-    n_threads: int | None
-
-
-@dataclass(frozen=True)
-class Pooled:
-    """One vector per sample, and what it was made of.
-
-    Attributes
-    ----------
-    probs : (N, L) float32 or float64
-    prediction : (N,) integers
-        The strict argmax of ``probs`` for the mean, aTDE; the argmax otherwise.
-    """
-
-    probs: Array
-    prediction: Labels
-    predictions: Predictions
-    options: Options = field(repr=False)
-
-    @cached_property
-    def score(self) -> Floats:
-        """(N,) pooled score of the predicted label."""
-        score: Floats = self.probs[np.arange(len(self.probs)), self.prediction].astype(np.float64)
-        return np.minimum(score, 1.0)
-
-    @cached_property
-    def truth(self) -> Truth:
-        """Truth discovery with the mean's label kept."""
-        return _discover(self.predictions, self.options)
-
-    @cached_property
-    def hv(self) -> Floats:
-        """(N,) HV, scaled up by S / (sources present) where some are absent."""
-        hv: Floats = self.truth.hv.astype(np.float64)
-        if self.options.missing == "skip":
-            hv *= self.predictions.n_sources / self.predictions.present().sum(axis=0)
-        return hv
-
-    def correct(self, labels: Labels) -> npt.NDArray[np.bool_]:
-        """(N,) whether the predicted label is right."""
-        right: npt.NDArray[np.bool_] = self.prediction == labels
-        return right
-
-
-@dataclass(frozen=True)
-class Pooling:
-    """A way to combine sources, with its fitted weights where it has any.
-
-    Attributes
-    ----------
-    name : one of ``COMBINATIONS``
-    weights : (S,) float64, or None
-        The linear pool's shares (they sum to one), or the log pool's exponents.
-    floor : float, or None
-        The log pool's smallest probability.
-    mean_weight : float, or None
-        The log pool's exponent of the mean of the sources.
-    """
-
-    name: str
-    weights: Floats | None = None
-    floor: float | None = None
-    mean_weight: float | None = None
-
-    @property
-    def needs_same_sources(self) -> bool:
-        """Whether weights belong to sources one by one."""
-        return self.weights is not None
-
-    def apply(self, predictions: Predictions, options: Options) -> Pooled:
-        """Pool the predictions."""
-        if self.name in ("tde", "atde"):
-            truth = _discover(predictions, options, accuracy_preserving=self.name == "atde")
-            label = truth.prediction if self.name == "atde" else truth.probs.argmax(axis=1)
-            return Pooled(truth.probs, label, predictions, options)
-        mean = _discover(predictions, options, max_iter=0)  # this is also what checks the numbers
-        if self.name == "mean":
-            return Pooled(mean.probs, mean.prediction, predictions, options)
-        probs = self._weighted(predictions, mean.probs.dtype, options.n_threads)
-        return Pooled(probs, probs.argmax(axis=1), predictions, options)
-
-    def _weighted(self, predictions: Predictions, dtype: np.dtype[Any], n_threads: int | None) -> Array:
-        pooled = np.empty((predictions.n_samples, predictions.n_classes), dtype)
-
-        def work(part: slice) -> None:
-            block = probabilities(predictions, part)
-            if self.name == "linear-pool":
-                pooled[part] = _linear_mixture(block, self.weights)
-            else:
-                pooled[part] = _log_pool(block, self)
-
-        run_blocks(work, sample_blocks(predictions), n_threads)
-        return pooled
-
-
-def fit_pooling(name: str, predictions: Predictions, labels: Labels, options: Options) -> tuple[Pooling, Pooled]:
-    """The pooling of that name, fitted where it has weights, and the pooled calibration data."""
-    pooling = Pooling(name)
-    if name == "linear-pool":
-        _discover(predictions, options, max_iter=0)
-        pooling = Pooling(name, _fit_linear_pool(predictions, labels))
-    elif name == "log-pool":
-        _discover(predictions, options, max_iter=0)
-        pooling = _fit_log_pool(predictions, labels, options.n_threads)
-    return pooling, pooling.apply(predictions, options)
 
 
 def probabilities(predictions: Predictions, part: slice) -> Floats:
@@ -167,19 +46,16 @@ def geometric_mean(block: Floats) -> Floats:
     return pooled
 
 
-def _log_pool(block: Floats, pooling: Pooling) -> Floats:
+def log_pool(block: Floats, weights: Floats, mean_weight: float, floor: float) -> Floats:
     """softmax(sum_s a_s ln p_s + b ln p) of probabilities (S, n, L) and their mean p, none below the floor.
 
     Where a source is absent the other exponents stay as they are: what it would have added is left out, in the fit as
     here.
     """
-    assert pooling.weights is not None
-    assert pooling.floor is not None
-    assert pooling.mean_weight is not None
     block = with_mean(block)
-    weights = np.append(pooling.weights, pooling.mean_weight)
+    exponents = np.append(weights, mean_weight)
     pooled = np.empty(block.shape[1:])
-    log_pool_rows(_floored_logs(block, pooling.floor), weights[:, None] * ~np.isnan(block[:, :, 0]), pooled)
+    log_pool_rows(_floored_logs(block, floor), exponents[:, None] * ~np.isnan(block[:, :, 0]), pooled)
     return pooled
 
 
@@ -190,13 +66,12 @@ def with_mean(block: Floats) -> Floats:
     return np.concatenate((block, mean[None]))
 
 
-def _linear_mixture(block: Floats, weights: Floats | None) -> Floats:
+def linear_pool(block: Floats, weights: Floats) -> Floats:
     """sum_s a_s p_s with the shares of the present sources scaled to sum one."""
-    assert weights is not None
     present = ~np.isnan(block[:, :, 0])
     shares = weights[:, None] * present
     sums = shares.sum(axis=0)
-    # Sources with a share of zero are heard, equally, where nobody else is there.
+    # If only zero-weight sources are present, weight them equally.
     shares = np.where(sums > 0, shares / np.where(sums > 0, sums, 1.0), present / present.sum(axis=0))
     mixture: Floats = np.einsum("sn,snl->nl", shares, np.nan_to_num(block))
     return mixture
@@ -218,11 +93,7 @@ def sample_blocks(predictions: Predictions) -> list[slice]:
     return row_blocks(predictions.n_samples, predictions.n_sources * predictions.n_classes)
 
 
-def _discover(predictions: Predictions, options: Options, **how: Any) -> Truth:
-    return discover(predictions, missing=options.missing, n_threads=options.n_threads, **how)
-
-
-def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
+def fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
     r"""Shares a on the simplex that maximise the likelihood of the labels, with one pseudo-count spread equally.
 
     .. math:: \sum_n \ln \frac{\sum_{s \in P_n} a_s p_s[y_n]}{\sum_{s \in P_n} a_s} + \frac1S \sum_s \ln a_s
@@ -257,8 +128,11 @@ def _fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
     return shares
 
 
-def _fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | None) -> Pooling:
-    """Exponents and floor with the lowest penalised NLL; convex in the exponents for a given floor."""
+def fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | None) -> tuple[Floats, float, float]:
+    """Exponents of the sources and of their mean, and the floor, with the lowest penalised NLL.
+
+    The problem is convex in the exponents for a given floor.
+    """
     n_samples, n_sources = predictions.n_samples, predictions.n_sources
     size = n_samples * n_sources * predictions.n_classes
     stride = -(-size // _ENOUGH_FOR_FLOOR)
@@ -269,7 +143,7 @@ def _fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | Non
     if stride > 1:
         logs = _logs_of(predictions, floor, n_threads)
         _, weights = _fit_exponents(logs, _present(predictions), labels, n_threads, weights)
-    return Pooling("log-pool", weights[:-1], floor, float(weights[-1]))
+    return weights[:-1], float(weights[-1]), floor
 
 
 def _logs_of(predictions: Predictions, floor: float, n_threads: int | None) -> list[Array]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from veridical._kernels.discovery import Options, Outputs, discover_block
 from veridical._kernels.loading import ABSENT, FINE, LOG_PROBS, LOGITS, NOBODY, PROBS, Layout
 from veridical._parallel import run_blocks
+from veridical.combine.projection import LABEL_MARGIN
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import (
     Array,
@@ -23,7 +24,6 @@ from veridical.predictions.validation import (
     reject_nobody,
     reject_row,
 )
-from veridical.truth.projection import LABEL_MARGIN
 
 Missing = Literal["raise", "skip"]
 
@@ -66,6 +66,18 @@ class Truth:
     n_iter: npt.NDArray[np.int32]
     converged: npt.NDArray[np.bool_]
     trace: Array | None = None
+
+    def take(self, samples: Any) -> Truth:
+        """The truth of some of the samples, by index."""
+        return Truth(
+            self.probs[samples],
+            self.reliability[:, samples],
+            self.hv[samples],
+            self.prediction[samples],
+            self.n_iter[samples],
+            self.converged[samples],
+            None if self.trace is None else self.trace[:, samples],
+        )
 
     def __repr__(self) -> str:
         n_sources, n_samples = self.reliability.shape

@@ -38,7 +38,7 @@ def keep_labels(probs: Any, labels: Any, *, margin: float = LABEL_MARGIN) -> Arr
 
     Examples
     --------
-    >>> from veridical.truth import keep_labels
+    >>> from veridical.combine import keep_labels
     >>> keep_labels([[0.5, 0.3, 0.2]], [1], margin=0.0)
     array([[0.4, 0.4, 0.2]])
     """

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from veridical.combine import keep_labels
 from veridical.errors import LabelError, ParameterError
-from veridical.truth import keep_labels
 
 
 def nearest_by_solver(z, c):

@@ -1,0 +1,21 @@
+"""Many sources to one vector per sample: the mean, truth discovery, learned pools."""
+
+from veridical.combine.combined import Combined
+from veridical.combine.combiner import Combiner, apply_label_free, fit_combiner
+from veridical.combine.projection import keep_labels
+from veridical.combine.registry import COMBINERS, CombinerInfo, label_free_combiners, label_keeping_combiners
+from veridical.combine.truth_discovery import Truth, discover
+
+__all__ = [
+    "COMBINERS",
+    "Combined",
+    "Combiner",
+    "CombinerInfo",
+    "Truth",
+    "apply_label_free",
+    "discover",
+    "fit_combiner",
+    "keep_labels",
+    "label_free_combiners",
+    "label_keeping_combiners",
+]

@@ -1,0 +1,113 @@
+"""The result of combining sources: one vector per sample, with what was computed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.combine.truth_discovery import Truth, discover
+from veridical.predictions import Predictions
+from veridical.predictions.validation import Array
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+
+class CombineOptions(Protocol):
+    """The parameters of a calibrator that matter for combining."""
+
+    missing: Any
+    n_threads: int | None
+
+
+class Combined:
+    """One vector per sample, and the sources that it was made of.
+
+    Parameters
+    ----------
+    probs : (N, L) float32 or float64
+    prediction : (N,) integers
+        The strict argmax of ``probs`` for combiners that keep the mean's labels; the argmax otherwise.
+    predictions : Predictions
+        The sources.
+    options : CombineOptions
+    find_truth : callable, optional
+        Returns the aTDE truth of the same samples where the caller has it already; discovered on first use otherwise.
+
+    Attributes
+    ----------
+    n_sources, n_classes : int
+    source_names : tuple of str, or None
+    """
+
+    def __init__(
+        self,
+        probs: Array,
+        prediction: Labels,
+        predictions: Predictions,
+        options: CombineOptions,
+        *,
+        find_truth: Callable[[], Truth] | None = None,
+        samples: npt.NDArray[np.intp] | None = None,
+    ) -> None:
+        self.probs = probs
+        self.prediction = prediction
+        self.options = options
+        self._whole = predictions
+        self._samples = samples
+        self._find_truth = find_truth
+        self.n_sources = predictions.n_sources
+        self.n_classes = predictions.n_classes
+        self.source_names = predictions.source_names
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """The sources' predictions for these samples; a part of a larger set is copied on first use."""
+        return self._whole if self._samples is None else self._whole.select(samples=self._samples)
+
+    @cached_property
+    def confidence(self) -> Floats:
+        """(N,) combined probability of the predicted label."""
+        confidence: Floats = self.probs[np.arange(len(self.probs)), self.prediction].astype(np.float64)
+        return np.minimum(confidence, 1.0)
+
+    @cached_property
+    def truth(self) -> Truth:
+        """Truth discovery with the mean's label kept."""
+        if self._find_truth is not None:
+            return self._find_truth()
+        return discover(self.predictions, missing=self.options.missing, n_threads=self.options.n_threads)
+
+    @cached_property
+    def hv(self) -> Floats:
+        """(N,) HV, scaled up by S / (sources present) where some are absent."""
+        hv: Floats = self.truth.hv.astype(np.float64)
+        if self.options.missing == "skip":
+            hv *= self.n_sources / self._n_present
+        return hv
+
+    @cached_property
+    def _n_present(self) -> npt.NDArray[np.int64]:
+        """(N,) number of sources that are present."""
+        n_present: npt.NDArray[np.int64] = self._whole.present().sum(axis=0)
+        return n_present if self._samples is None else n_present[self._samples]
+
+    def correct(self, labels: Labels) -> npt.NDArray[np.bool_]:
+        """(N,) whether the predicted label is right."""
+        right: npt.NDArray[np.bool_] = self.prediction == labels
+        return right
+
+    def take(self, samples: npt.NDArray[np.intp]) -> Combined:
+        """Some of the samples; nothing is combined again."""
+        return Combined(
+            self.probs[samples],
+            self.prediction[samples],
+            self._whole,
+            self.options,
+            find_truth=lambda: self.truth.take(samples),
+            samples=samples if self._samples is None else self._samples[samples],
+        )

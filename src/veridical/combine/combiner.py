@@ -1,0 +1,123 @@
+"""A way of combining sources, fitted where it has weights, and applied to predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from veridical._parallel import run_blocks
+from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
+from veridical.combine.pools import (
+    fit_linear_pool,
+    fit_log_pool,
+    linear_pool,
+    log_pool,
+    probabilities,
+    sample_blocks,
+)
+from veridical.combine.truth_discovery import Truth, discover
+from veridical.predictions import Predictions
+from veridical.predictions.validation import Array
+
+
+@dataclass(frozen=True)
+class Combiner:
+    """A way of combining sources, with its fitted weights where it has any.
+
+    Attributes
+    ----------
+    name : str
+        One of :data:`veridical.combine.COMBINERS`.
+    weights : (S,) float64, or None
+        The linear pool's weights (they sum to one), or the log pool's exponents.
+    floor : float, or None
+        The log pool's smallest probability.
+    mean_weight : float, or None
+        The log pool's exponent of the mean of the sources.
+    """
+
+    name: str
+    weights: Floats | None = None
+    floor: float | None = None
+    mean_weight: float | None = None
+
+    @property
+    def needs_same_sources(self) -> bool:
+        """Whether weights belong to sources one by one."""
+        return self.weights is not None
+
+    def apply(self, predictions: Predictions, options: CombineOptions) -> Combined:
+        """Combine the predictions."""
+        if self.weights is None:
+            return apply_label_free(self.name, predictions, options)
+        _check_numbers(predictions, options)
+        return self._apply_weights(predictions, options)
+
+    def _apply_weights(self, predictions: Predictions, options: CombineOptions) -> Combined:
+        probs = np.empty((predictions.n_samples, predictions.n_classes), predictions.result_dtype)
+
+        def work(part: slice) -> None:
+            block = probabilities(predictions, part)
+            probs[part] = self._weighted(block)
+
+        run_blocks(work, sample_blocks(predictions), options.n_threads)
+        return Combined(probs, probs.argmax(axis=1), predictions, options)
+
+    def _weighted(self, block: Floats) -> Floats:
+        assert self.weights is not None
+        if self.name == "linear-pool":
+            return linear_pool(block, self.weights)
+        assert self.floor is not None
+        assert self.mean_weight is not None
+        return log_pool(block, self.weights, self.mean_weight, self.floor)
+
+
+def apply_label_free(
+    name: str,
+    predictions: Predictions,
+    options: CombineOptions,
+    *,
+    find_truth: Callable[[], Truth] | None = None,
+) -> Combined:
+    """The mean or truth discovery of the sources; ``find_truth`` as in :class:`Combined`."""
+    if name == "mean":
+        mean = _discover(predictions, options, max_iter=0)
+        return Combined(mean.probs, mean.prediction, predictions, options, find_truth=find_truth)
+    if name == "atde":
+        truth = find_truth() if find_truth is not None else _discover(predictions, options)
+        return Combined(truth.probs, truth.prediction, predictions, options, find_truth=lambda: truth)
+    truth = _discover(predictions, options, accuracy_preserving=False)
+    return Combined(truth.probs, _argmax(truth.probs), predictions, options, find_truth=find_truth)
+
+
+def fit_combiner(
+    name: str, predictions: Predictions, labels: Labels, options: CombineOptions
+) -> tuple[Combiner, Combined]:
+    """The combiner of that name, fitted where it has weights, and the combined calibration data."""
+    if name == "linear-pool":
+        _check_numbers(predictions, options)
+        combiner = Combiner(name, fit_linear_pool(predictions, labels))
+    elif name == "log-pool":
+        _check_numbers(predictions, options)
+        weights, mean_weight, floor = fit_log_pool(predictions, labels, options.n_threads)
+        combiner = Combiner(name, weights, floor, mean_weight)
+    else:
+        return Combiner(name), apply_label_free(name, predictions, options)
+    return combiner, combiner._apply_weights(predictions, options)
+
+
+def _check_numbers(predictions: Predictions, options: CombineOptions) -> None:
+    """Raise where the numbers are invalid: computing the mean checks every row."""
+    _discover(predictions, options, max_iter=0)
+
+
+def _discover(predictions: Predictions, options: CombineOptions, **parameters: Any) -> Truth:
+    return discover(predictions, missing=options.missing, n_threads=options.n_threads, **parameters)
+
+
+def _argmax(probs: Array) -> Labels:
+    label: Labels = probs.argmax(axis=1)
+    return label
