@@ -1,6 +1,5 @@
 """The installed program, driven as a person or a script would: every command, good input and bad."""
 
-import contextlib
 import json
 import os
 import signal
@@ -11,19 +10,11 @@ import time
 import numpy as np
 import pytest
 from ensembles import random_ensemble
+from programs import veridical, veridical_on_terminal
 
 import veridical as vd
 
 pytestmark = pytest.mark.compiled
-
-
-def veridical(*arguments, cwd=None, **options):
-    """Run the program; returns what it printed and its exit code."""
-    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
-    return subprocess.run(
-        [sys.executable, "-m", "veridical", *map(str, arguments)],
-        capture_output=True, text=True, cwd=cwd, env=environment, check=False, **options,
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -240,19 +231,8 @@ def test_completion(words, completed):
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
 def test_progress_is_drawn_on_a_terminal_only(files):
-    import pty
-
-    reader, terminal = pty.openpty()
-    done = subprocess.run(
-        [sys.executable, "-m", "veridical", "compare", str(files / "preds.npz"), "-m", "mean,spline", "--json"],
-        stdout=subprocess.PIPE, stderr=terminal, text=True, check=True, env={**os.environ, "TERM": "xterm"},
-    )  # fmt: skip
-    os.close(terminal)
-    drawn = b""
-    with contextlib.suppress(OSError):  # how the end of a terminal looks
-        while part := os.read(reader, 1 << 16):
-            drawn += part
-    os.close(reader)
+    code, printed, drawn = veridical_on_terminal("compare", files / "preds.npz", "-m", "mean,spline", "--json")
+    assert code == 0
     assert "━".encode() in drawn  # which steps are drawn depends on how fast they pass
-    json.loads(done.stdout)
+    json.loads(printed)
     assert veridical("compare", files / "preds.npz", "-m", "mean,spline", "--splits", "1").stderr == ""

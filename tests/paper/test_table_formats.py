@@ -149,7 +149,7 @@ def test_json_is_standard_and_whole():
     stored = json.loads(paper.format_table(extended_table(), "json"), parse_constant=refuse)
     assert stored["rows"][0]["values"]["ece"]["mean"] == 2.321
     assert stored["rows"][0]["values"]["ece"]["published"] == {"mean": 2.32, "std": 0.09, "table": "2"}
-    assert stored["rows"][1]["values"]["nll"]["mean"] == "inf"
+    assert stored["rows"][1]["values"]["nll"]["mean"] == "infinity"
     assert stored["comparisons"][0]["better"] == "TS"
     assert Table.from_dict(extended_table().to_dict()) == extended_table()
 

@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from veridical.calibrate.base import Calibrator, Progress, n_dimensions
+from veridical._progress import Progress, no_progress
+from veridical.calibrate.base import Calibrator, n_dimensions
 from veridical.calibrate.state_checks import check_number
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.combiner import Combiner, fit_combiner
@@ -136,7 +137,7 @@ class Auto(Calibrator):
         if predictions.n_samples == 0:
             raise ShapeError("there are no samples to calibrate on; at least one is needed.")
         pairs = self._pairs(predictions, whole=isinstance(X, Predictions) or n_dimensions(X) == 3)
-        report = progress or (lambda done, total, what: None)
+        report = progress or no_progress
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)  # a fold's troubles are in its score
             losses, confidence, correct = self._cross_validate(pairs, predictions, labels, report)

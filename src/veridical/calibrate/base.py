@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from veridical._kernels.full_vectors import replace_winning_score, restore_winners
 from veridical._parallel import resolve_threads, run_blocks
+from veridical._progress import Progress, no_progress
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.combiner import Combiner, fit_combiner
 from veridical.combine.pools import row_blocks
@@ -25,9 +26,6 @@ from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
 from veridical.predictions.validation import KINDS, Array, Kind, as_numbers, check_choice, check_labels
-
-#: Called with how much is done, how much there is, and what comes next.
-Progress = Callable[[int, int, str], None]
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -106,7 +104,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = self._labels(predictions, y)
         if predictions.n_samples == 0:
             raise ShapeError("there are no samples to calibrate on; at least one is needed.")
-        report = progress or (lambda done, total, what: None)
+        report = progress or no_progress
         report(0, 2, "combine the sources")
         combiner, combined = fit_combiner(self.combine, predictions, labels, self)
         report(1, 2, f"fit {self.name}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from veridical._columns import columns_that_fit
+from veridical._json import to_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -83,7 +82,7 @@ class Output:
     def result(self, content: dict[str, Any]) -> None:
         """The JSON document, if that was asked for."""
         if self.as_json:
-            click.echo(json.dumps(_without_nan(content), indent=2, ensure_ascii=False, allow_nan=False))
+            click.echo(to_json(content, indent=2))
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[int, int, str], None] | None]:
@@ -130,14 +129,3 @@ def _cell(text: str) -> Text:
 
 def _longest_word(names: Sequence[str]) -> int:
     return max((cell_len(word) for name in names for word in name.split()), default=0)
-
-
-def _without_nan(value: Any) -> Any:
-    """JSON has no NaN or infinity: what is undefined is null, and infinity says so in words."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("infinity" if value > 0 else "-infinity")
-    if isinstance(value, dict):
-        return {key: _without_nan(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(entry) for entry in value]
-    return value

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from veridical._progress import Progress
 from veridical.errors import ParameterError
 
 _FORMATS = ("terminal", "markdown", "csv", "latex", "json")
@@ -80,23 +81,17 @@ def command() -> None:
 
 
 @contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[..., None]]:
-    """A bar on stderr, where that is a terminal: called with a sentence, or with (done, total, sentence)."""
+def _progress(quiet: bool) -> Iterator[Progress]:
+    """A bar on stderr, where that is a terminal."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
     columns = (BarColumn(bar_width=20), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+    with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task("reading", total=None)
-
-        def show(*said: Any) -> None:
-            if len(said) == 1:
-                bar.update(task, description=said[0])
-            else:
-                bar.update(task, completed=said[0], total=said[1], description=said[2])
-
-        yield show
+        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
 
 
 def _open(predictions: tuple[str, ...], labels: tuple[str, ...], kind: Any, sources_axis: int | None) -> list[Any]:
@@ -245,8 +240,9 @@ def _draw(
     path = _figure_file(name, given["out"])
     with _progress(given["quiet"]) as progress:
         panels = []
-        for ensemble in _open(given["predictions"], given["labels"], given["kind"], given["sources_axis"]):
-            progress(f"{ensemble.name}: {what}")
+        ensembles = _open(given["predictions"], given["labels"], given["kind"], given["sources_axis"])
+        for done, ensemble in enumerate(ensembles):
+            progress(done, len(ensembles), f"{ensemble.name}: {what}")
             panels += find(ensemble, sources=given["sources"], n_threads=given["threads"])
         save_figure(draw(panels), path)
     click.echo(path)

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from veridical._progress import Progress, no_progress
+from veridical._version import versions
 from veridical.calibrate import calibrators
-from veridical.calibrate.base import Progress
-from veridical.evaluation.facts import DataFacts, versions
+from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.methods import COMBINERS, combine, make_calibrator, resolve_methods, title_of
 from veridical.evaluation.scores import SCHEMA, labelled, labels_of, score
 from veridical.evaluation.tables import html_table
@@ -135,7 +136,7 @@ def compare_calibrators(
     given = labelled(predictions, labels, kind, sources_axis)
     every = [*COMBINERS, *(name for name in calibrators() if name not in _NOT_BY_DEFAULT), *_ON_POOLS]
     names = resolve_methods(every if methods is None else methods)
-    report = progress or (lambda done, total, what: None)
+    report = progress or no_progress
     values: dict[str, dict[str, list[float]]] = {name: {metric: [] for metric in _COLUMNS} for name in names}
     floors: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     changed: dict[str, list[int]] = {name: [] for name in names}

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 from dataclasses import dataclass
-from importlib.metadata import version
 
 import numpy as np
 
-from veridical._version import __version__
 from veridical.predictions import Predictions
-
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 @dataclass(frozen=True)
@@ -59,9 +54,3 @@ def _hash(predictions: Predictions) -> str:
     if predictions.labels is not None:
         digest.update(np.ascontiguousarray(predictions.labels).data)
     return digest.hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Of the library, of Python, and of what the numbers depend on."""
-    found = {"veridical": __version__, "python": platform.python_version()}
-    return found | {library: version(library) for library in _LIBRARIES}

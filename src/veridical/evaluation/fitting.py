@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from veridical._atomic import atomic_file
+from veridical._progress import Progress
 from veridical.calibrate import Calibrator
-from veridical.calibrate.base import Progress
 from veridical.errors import FileFormatError
 from veridical.evaluation.methods import canonical, make_calibrator
 from veridical.evaluation.scores import Evaluation, judge, labelled

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from veridical.calibrate.base import Calibrator, Progress
+from veridical._progress import Progress, no_progress
+from veridical._version import versions
+from veridical.calibrate.base import Calibrator
 from veridical.errors import AbsentSourceWarning, LabelError
-from veridical.evaluation.facts import DataFacts, versions
+from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.methods import (
     COMBINERS,
     MEMBERS,
@@ -259,7 +261,7 @@ def judge(
 
     ``options`` go to the summary, ``parameters[name]`` to the calibrator of that name.
     """
-    report = progress or (lambda done, total, what: None)
+    report = progress or no_progress
     random_state = options["random_state"]
     held_out = any(name != MEMBERS and name not in COMBINERS for name in names)
     fitted_on, scored_on = given.split(random_state=random_state) if held_out else (given, given)

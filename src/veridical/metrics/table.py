@@ -8,19 +8,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from veridical._json import to_plain
 from veridical.metrics.floors import NoiseFloor
 from veridical.metrics.intervals import interval_of
 from veridical.metrics.registry import METRICS, SUMMARY_METRICS, Metric
 from veridical.metrics.resampling import redraw_outcomes, resample
 from veridical.metrics.sample import Sample, check_sample
 from veridical.predictions.validation import RandomState, check_choice, check_integer, check_real
-
-
-def _for_json(value: float | None) -> float | str | None:
-    """JSON has neither NaN nor infinity."""
-    if value is None or math.isnan(value):
-        return None
-    return value if math.isfinite(value) else ("infinity" if value > 0 else "-infinity")
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,7 @@ class Summary:
     def to_dict(self) -> dict[str, dict[str, float | str | None]]:
         """Metric name -> its figures, ready for JSON: undefined is None, infinite is "infinity"."""
         return {
-            row.metric: {key: _for_json(value) for key, value in asdict(row).items() if key != "metric"}
+            row.metric: {key: to_plain(value) for key, value in asdict(row).items() if key != "metric"}
             for row in self.rows
         }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from veridical._atomic import storage_errors, write_atomically
+from veridical._progress import Progress, no_progress
 from veridical.paper.extended import Extended
 from veridical.paper.figure_data import (
     BinsBeforeAfter,
@@ -25,8 +26,6 @@ from veridical.paper.sweep import table1
 from veridical.paper.tables import Table, joined
 from veridical.predictions.validation import Kind
 
-#: Called with how much is done, how much there is, and what comes next.
-Progress = Callable[[int, int, str], None]
 _POSTHOC = ("table2", "table3", "table4")
 #: The number of updates that the authors' program makes.
 AUTHORS_UPDATES = 6
@@ -99,7 +98,7 @@ def reproduce_all(
     with storage_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
     parts = FinishedParts(directory, circumstances)
-    report = progress or (lambda done, total, what: None)
+    report = progress or no_progress
     steps = [(k, *step) for k, ensemble in enumerate(ensembles) for step in _steps(ensemble, settings, n_threads)]
     total = len(steps) + 1
     results: dict[str, list[Any]] = {}

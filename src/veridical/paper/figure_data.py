@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
+from veridical._json import to_plain
 from veridical.calibrate import calibrators, full_name
 from veridical.combine import discover
 from veridical.metrics import bin_edges
@@ -50,7 +51,7 @@ class BinsBeforeAfter:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        stored: dict[str, Any] = _without_nan(asdict(self))
+        stored: dict[str, Any] = to_plain(asdict(self))
         return stored
 
     @classmethod
@@ -96,7 +97,7 @@ class DisagreementByScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        stored: dict[str, Any] = _without_nan(asdict(self))
+        stored: dict[str, Any] = to_plain(asdict(self))
         return stored
 
     @classmethod
@@ -117,14 +118,6 @@ class DisagreementByScore:
 
 def _stored_rows(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float("nan") if value is None else value for value in row) for row in rows)
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 def bins_before_after(

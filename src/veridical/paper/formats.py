@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from veridical._columns import columns_that_fit
+from veridical._json import to_json
 from veridical.paper.latex import to_latex
 from veridical.paper.layout import Cell, Line, headings, lines_of, verdict_title, verdicts
 from veridical.paper.tables import Row, Table, Value
@@ -177,18 +176,9 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def to_json(table: Table) -> str:
-    """Everything there is, at full precision; an infinite NLL is the text "inf"."""
-    return json.dumps(_standard(table.to_dict()), indent=1, allow_nan=False) + "\n"
-
-
-def _standard(value: Any) -> Any:
-    """Without the numbers that JSON does not know."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _standard(item) for key, item in value.items()}
-    return [_standard(item) for item in value] if isinstance(value, (list, tuple)) else value
+def table_to_json(table: Table) -> str:
+    """Everything there is, at full precision; an infinite NLL is the text "infinity"."""
+    return to_json(table.to_dict(), indent=1) + "\n"
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {
@@ -196,7 +186,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {
     "markdown": to_markdown,
     "csv": to_csv,
     "latex": to_latex,
-    "json": to_json,
+    "json": table_to_json,
 }
 #: What a file of each format is called.
 SUFFIXES = {"terminal": ".txt", "markdown": ".md", "csv": ".csv", "latex": ".tex", "json": ".json"}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from veridical._progress import Progress, no_progress
 from veridical.paper.extended import HALVES_NOTE, Extended, judge_by_halves
 from veridical.paper.halves import Halves
 from veridical.paper.inputs import Ensemble, check_sources
@@ -25,7 +26,6 @@ _TEMPERATURES_NOTE = (
     "TS and temperature are both temperature scaling: TS by squared error, as the authors of ETS do and the paper "
     "after them, temperature by likelihood."
 )
-Progress = Callable[[str], None]
 
 
 def posthoc_sources(ensemble: Ensemble, sources: Sequence[int] | None) -> list[int]:
@@ -69,13 +69,14 @@ def posthoc_tables(
     """Several of Tables 2 to 4 from the same fits; the parameters are those of :func:`table2`."""
     rows: dict[str, list[Row]] = {table: [] for table in tables}
     pairs: dict[str, list[PairedDifference]] = {table: [] for table in tables}
-    for ensemble in ensembles:
+    report = progress or no_progress
+    for done, ensemble in enumerate(ensembles):
         batch = paper_batch(ensemble.predictions.n_samples) if literal else None
         wanted = {table: table_methods(table, literal_batch=batch, extended=extended is not None) for table in tables}
         fitted = {method.key: method for methods in wanted.values() for method in methods}
         for n in posthoc_sources(ensemble, sources):
-            if progress is not None:
-                progress(f"{ensemble.name}, {n} sources: {len(fitted)} methods on {n_splits} random halves")
+            what = f"{ensemble.name}, {n} sources: {len(fitted)} methods on {n_splits} random halves"
+            report(done, len(ensembles), what)
             splits = Halves(ensemble.first(n), n_splits, seed).run(list(fitted.values()), n_threads)
             by_key = [dict(zip(fitted, scores, strict=True)) for scores in splits]
             for table, methods in wanted.items():
@@ -131,7 +132,7 @@ def table2(ensembles: Sequence[Ensemble], **options: Any) -> Table:
     n_threads : int, optional
         Results do not depend on it.
     progress : callable, optional
-        Called with a sentence before each ensemble.
+        Called as ``progress(done, total, what)`` before each ensemble and number of sources.
 
     Returns
     -------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from veridical._parallel import run_blocks
+from veridical._progress import Progress, no_progress
 from veridical.combine import discover
 from veridical.combine.pools import probabilities
 from veridical.errors import InvalidInputError
@@ -24,8 +25,6 @@ TABLES = ("A1", "A2", "A3", "A4", "1")
 _STEPS = 10
 #: Memory of one block of samples, as float64 probabilities.
 _BLOCK_BYTES = 8 * 1024**2
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ def table1(
     n_threads : int, optional
         Results do not depend on it.
     progress : callable, optional
-        Called with a sentence before each ensemble.
+        Called as ``progress(done, total, what)`` before each ensemble.
 
     Returns
     -------
@@ -168,11 +167,11 @@ def table1(
     >>> round(table.row("DE").values["ece"].mean, 2)
     5.45
     """
-    variants, report = rules(updates), progress or (lambda said: None)
+    variants, report = rules(updates), progress or no_progress
     rows, pairs = list[Row](), list[PairedDifference]()
-    for ensemble in ensembles:
+    for done, ensemble in enumerate(ensembles):
         steps = check_sources(sources or default_sources(ensemble.predictions.n_sources), ensemble)
-        report(f"{ensemble.name}: DE, TDE, aTDE with {', '.join(map(str, steps))} sources")
+        report(done, len(ensembles), f"{ensemble.name}: DE, TDE, aTDE with {', '.join(map(str, steps))} sources")
         scores = sweep(ensemble.predictions, steps, variants, n_threads)
         found, compared = _judged(sweep_rows(ensemble, scores, n_threads), scores, extended)
         rows += found

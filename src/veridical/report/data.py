@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from veridical._json import to_plain
 from veridical.evaluation import Evaluation, Inspection
 
 #: Version of the JSON that ``ReportData.to_dict`` gives.
@@ -180,15 +180,5 @@ class ReportData:
         found = asdict(self)
         found["inspection"] = self.inspection.to_dict()
         found["evaluation"] = None if self.evaluation is None else self.evaluation.to_dict()
-        stored: dict[str, Any] = _for_json({"schema": SCHEMA, "type": "report", **found})
+        stored: dict[str, Any] = to_plain({"schema": SCHEMA, "type": "report", **found})
         return stored
-
-
-def _for_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _for_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_for_json(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("infinity" if value > 0 else "-infinity")
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import warnings
 import xml.etree.ElementTree as ET
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
+from veridical._json import to_json
 from veridical.report.style import COLOURS, RC, colour
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def inline_svg(drawing: Drawing) -> Markup:
         root.attrib.pop(name, None)
     root.attrib |= {"role": "img", "aria-label": drawing.alt}
     if drawing.hover:
-        root.set("data-hover", json.dumps(drawing.hover, allow_nan=False))
+        root.set("data-hover", to_json(drawing.hover))
     return Markup(ET.tostring(root, encoding="unicode"))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from veridical._atomic import storage_errors, write_atomically
-from veridical.calibrate.base import Progress
+from veridical._progress import Progress
 from veridical.predictions.validation import Kind, check_choice
 from veridical.report.data import ReportData
 from veridical.report.drawing import FIGURE_FORMATS, image_bytes

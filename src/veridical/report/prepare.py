@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from veridical.calibrate.base import Progress
+from veridical._progress import Progress, no_progress
+from veridical._version import versions
 from veridical.errors import MissingSourceError, ParameterError, ShapeError
 from veridical.evaluation import inspect
-from veridical.evaluation.facts import versions
 from veridical.evaluation.methods import COMBINERS, MEMBERS, combine, resolve_methods
 from veridical.evaluation.scores import Judged, judge, labelled, labels_of
 from veridical.metrics import SUMMARY_METRICS, aurc, bin_edges, reliability_curve, summary
@@ -94,7 +93,7 @@ def prepare_report(
         disputed=disputed,
         parameters={} if judged is None else {name: c.get_params() for name, c in judged.calibrators.items()},
         random_state=random_state,
-        versions={**versions(), "matplotlib": version("matplotlib")},
+        versions=versions("matplotlib"),
     )
 
 
@@ -120,7 +119,7 @@ class _Stages:
     """One count over everything that takes time, whoever does it."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress: Progress = progress or (lambda done, total, what: None)
+        self._progress = progress or no_progress
         self._done, self._total = 0, total
 
     def begin(self, what: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from importlib.resources import files
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from veridical._json import to_json
 from veridical.metrics import METRICS
 from veridical.report.calibration_figures import count_legend, draw_reliability, draw_risk
 from veridical.report.data import ReportData
@@ -78,7 +78,7 @@ def _resource(name: str) -> str:
 
 def json_for_script(content: Any) -> Markup:
     """JSON that is safe inside a script element, whatever the strings in it say."""
-    return Markup(json.dumps(content, allow_nan=False).translate(_UNSAFE_IN_SCRIPT))
+    return Markup(to_json(content).translate(_UNSAFE_IN_SCRIPT))
 
 
 def _tiles(data: ReportData) -> list[tuple[str, str, str]]:

@@ -1,0 +1,38 @@
+"""The installed program as a subprocess, on pipes or on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = (sys.executable, "-m", "veridical")
+
+
+def veridical(*arguments, env=None, **options):
+    """Run the program on pipes; its exit code and what it printed."""
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb", **(env or {})}
+    command = [*PROGRAM, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, **options)
+
+
+def veridical_on_terminal(*arguments, columns=140):
+    """Run the program with a pseudo-terminal as stderr: its exit code, stdout, and the bytes drawn on the terminal."""
+    import pty
+
+    controller, terminal = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "OMP_NUM_THREADS": "1"}
+    with tempfile.TemporaryFile("w+") as output:
+        command = [*PROGRAM, *map(str, arguments)]
+        with subprocess.Popen(command, stdout=output, stderr=terminal, env=environment) as process:
+            os.close(terminal)
+            drawn = b""
+            while True:  # read all the time: a full buffer would stop the program
+                try:
+                    drawn += os.read(controller, 1 << 16)
+                except OSError:  # the other end is closed
+                    break
+        os.close(controller)
+        output.seek(0)
+        return process.returncode, output.read(), drawn
