@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from conftest import examples, load_logits
+from conftest import examples, load_golden, load_logits
 from ensembles import random_ensemble, tied_ensembles
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,10 +54,11 @@ def test_everything_tied(dtype, n_classes):
 def test_poor_source_changes_no_label():
     """One source at 12% accuracy among two at 75%: vanilla TDE changes a fifth of the labels, aTDE none."""
     logits, labels = load_logits("cifar100-mixed-3")
+    golden = load_golden("cifar100-mixed-3")
     for dtype in (np.float16, np.float32, np.float64):
         given = logits.astype(dtype)
         truth = vd.discover(given, kind="logits")
         assert_promise_kept(truth)
-        assert (truth.prediction == labels).mean() == 0.7837
-        vanilla = vd.discover(given, kind="logits", accuracy_preserving=False)
-        assert (vanilla.probs.argmax(axis=1) != vanilla.prediction).sum() == 1984
+        assert (truth.prediction == labels).mean() == golden["mean"]["acc"]
+        vanilla = vd.discover(given, kind="logits", accuracy_preserving=False, tol=0, max_iter=6)
+        assert (vanilla.probs.argmax(axis=1) != vanilla.prediction).sum() == golden["atde_changed"]

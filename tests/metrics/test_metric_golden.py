@@ -1,20 +1,12 @@
-"""Metrics against the figures that other people's code gave on real ensembles.
-
-The shipped ensemble and its figures are part of the project, so this runs everywhere; the other ensemble is used where
-it lies beside the project.
-"""
-
-import json
-from pathlib import Path
+"""Metrics against the figures that other authors' code gave on real ensembles."""
 
 import numpy as np
 import pytest
-from conftest import load_golden, load_logits, softmax
+from conftest import REAL_ENSEMBLES, load_golden, load_logits, softmax
 
 import veridical as vd
 from veridical import metrics
 
-SHIPPED = "cifar10-resnet8-de"
 FIGURES = {
     "ece_kde": (metrics.ece_kde, 1e-4),
     "ece_mass15": (metrics.ece, 1e-6),
@@ -28,12 +20,8 @@ FIGURES = {
 
 def load(name):
     """(probabilities (S, N, L), labels, golden figures)."""
-    if name != SHIPPED:
-        logits, labels = load_logits(name)
-        return softmax(logits), labels, load_golden(name)
-    shipped = vd.load_demo()
-    golden = json.loads(Path(__file__).with_name("golden_cifar10_resnet8_de.json").read_text())
-    return softmax(shipped.values.astype(np.float64)), shipped.labels, golden
+    logits, labels = load_logits(name)
+    return softmax(logits), labels, load_golden(name)
 
 
 def assert_figures(labels, probs, golden):
@@ -41,7 +29,7 @@ def assert_figures(labels, probs, golden):
         assert metric(labels, probs) == pytest.approx(golden[name], abs=tolerance), name
 
 
-@pytest.fixture(scope="module", params=[SHIPPED, "cifar100-mixed-3"])
+@pytest.fixture(scope="module", params=REAL_ENSEMBLES)
 def ensemble(request):
     return load(request.param)
 
@@ -86,7 +74,7 @@ class TestGolden:
 
 @pytest.mark.compiled
 def test_uncertainty_of_the_shipped_ensemble():
-    probs, labels, _ = load(SHIPPED)
+    probs, labels, _ = load("cifar10-resnet8-de")
     found = metrics.predictive_uncertainty(probs)
     assert found.hv.mean() == pytest.approx(vd.discover(probs).hv.mean())
     np.testing.assert_allclose(found.total_entropy, found.member_entropy + found.mutual_information, atol=1e-12)

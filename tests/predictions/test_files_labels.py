@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import SHARED
+from conftest import REAL_ENSEMBLES, ensemble_path
 from test_files_damaged import write_labels
 
 import veridical as vd
@@ -115,10 +115,10 @@ def test_names_without_class_names(tmp_path):
         vd.load(path, labels=["owl", "cat", "dog", "dog"])
 
 
-def test_real_ensembles(tmp_path):
-    """The ensembles beside the project, with labels in the file and apart."""
-    for path in sorted((SHARED / "data").glob("*.npz")) or pytest.skip("the real ensembles are not beside the project"):
-        loaded = vd.load(path)
-        assert loaded.kind == "logits"
-        (tmp_path / "y.json").write_text(json.dumps(loaded.labels.tolist()))
-        np.testing.assert_array_equal(vd.load(path, labels=tmp_path / "y.json").labels, loaded.labels)
+@pytest.mark.parametrize("name", REAL_ENSEMBLES)
+def test_labels_of_real_ensembles_from_another_file(name, tmp_path):
+    loaded = vd.load(ensemble_path(name))
+    assert loaded.kind == "logits"
+    (tmp_path / "y.json").write_text(json.dumps(loaded.labels.tolist()))
+    apart = vd.load(ensemble_path(name), labels=tmp_path / "y.json")
+    np.testing.assert_array_equal(apart.labels, loaded.labels)
