@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from veridical.errors import ParameterError
+from veridical.errors import ParameterError, shown
 
 _Block = TypeVar("_Block")
 _Result = TypeVar("_Result")
@@ -51,7 +51,9 @@ def resolve_threads(n_threads: int | None) -> int:
     except TypeError:
         number = 0
     if number < 1:
-        raise ParameterError(f"n_threads is {n_threads!r}; give a whole number of at least 1, or None for all cores.")
+        raise ParameterError(
+            f"n_threads is {shown(n_threads)}; give a whole number of at least 1, or None for all cores."
+        )
     return number
 
 

@@ -101,3 +101,15 @@ class AbsentSourceWarning(VeridicalWarning):
 
 class NotConvergedWarning(VeridicalWarning):
     """A fit stopped at the edge of what it may try; the result is usable, and the message says what to look at."""
+
+
+def shown(value: object) -> str:
+    """``value`` for an error message: its representation on one line of at most 80 characters."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"an array of shape {tuple(shape)}"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:
+        text = f"an object of type {type(value).__name__}"
+    return text if len(text) <= 80 else text[:79] + "…"

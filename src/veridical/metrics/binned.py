@@ -9,14 +9,13 @@ import numpy.typing as npt
 
 from veridical._kernels.binning import bin_sums
 from veridical._parallel import run_blocks
-from veridical.errors import ParameterError
-from veridical.metrics.sample import Floats, Sample, check_sample
+from veridical.errors import ParameterError, shown
+from veridical.metrics.sample import Floats, Sample, check_sample, check_sample_weight
 from veridical.predictions.validation import (
     as_numbers,
     check_choice,
     check_confidences,
     check_integer,
-    check_weights,
     tolerance_of,
 )
 
@@ -63,7 +62,7 @@ def bin_edges(confidence: Any, n_bins: int = 15, binning: str = "mass", weight: 
     if above.any():
         values = np.where(above & (values <= 1 + tolerance_of(values.dtype)), 1.0, values)
     values = check_confidences(values)
-    return _edges(values, n_bins, binning, None if weight is None else check_weights(weight, len(values)))
+    return _edges(values, n_bins, binning, None if weight is None else check_sample_weight(weight, len(values)))
 
 
 def _edges(confidence: Floats, n_bins: int, binning: str, weight: Floats | None) -> Floats:
@@ -135,7 +134,7 @@ def ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass", norm: Nor
     """:func:`ece` of a checked sample."""
     is_name = isinstance(norm, (int, float, str, np.number)) and not isinstance(norm, bool)
     if not is_name or norm not in (1, 2, "max"):  # an array would be compared entry by entry
-        raise ParameterError(f"norm {norm!r} is unknown; choose one of: 1, 2, 'max'.")
+        raise ParameterError(f"norm {shown(norm)} is unknown; choose one of: 1, 2, 'max'.")
     _, (weight, confidence, correct) = bins_of(sample, n_bins, binning)
     filled = weight > 0
     gaps = np.abs(confidence - correct)[filled]
@@ -191,7 +190,7 @@ def ece(
     0.0
     """
     # Equally wide bins need only one look at the numbers, which checks them, too.
-    sample = check_sample(y_true, probs, sample_weight, look_later=binning == "width")
+    sample = check_sample(y_true, probs, sample_weight, look_later=isinstance(binning, str) and binning == "width")
     return ece_of(sample, n_bins=n_bins, binning=binning, norm=norm)
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from veridical.errors import ParameterError, ShapeError
+from veridical.errors import ParameterError, ShapeError, shown
 from veridical.metrics.registry import Metric, get_metric
-from veridical.metrics.resampling import defined_only, evaluator, redraw_outcomes
+from veridical.metrics.resampling import MOST_DRAWS, defined_only, evaluator, redraw_outcomes
 from veridical.metrics.sample import Floats, Sample, check_sample
-from veridical.predictions.validation import RandomState, as_numbers, check_confidences, check_integer, check_real
+from veridical.predictions.validation import (
+    RandomState,
+    as_numbers,
+    check_confidences,
+    check_integer,
+    check_real,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +62,13 @@ def _unlabelled(confidence: Any, metric: Metric, sample_weight: Any, score: Any)
     if not metric.needs_vectors:
         sample.probs = sample.labels = None
     return sample
+
+
+def _check_quantiles(quantiles: Any) -> list[float]:
+    levels = as_numbers(quantiles, "quantiles")
+    if levels.ndim != 1:
+        raise ParameterError(f"quantiles is {shown(quantiles)}; give a list of numbers from 0 to 1.")
+    return [check_real(level, "a quantile", 0.0, 1.0) for level in levels.tolist()]
 
 
 def noise_floor(
@@ -104,10 +117,8 @@ def noise_floor(
     True
     """
     found = get_metric(metric)
-    n_draws = check_integer(n_draws, "n_draws", 1)
-    if not isinstance(quantiles, Iterable):
-        raise ParameterError(f"quantiles is {quantiles!r}; give a list of numbers from 0 to 1.")
-    levels = [check_real(level, "a quantile", 0.0, 1.0) for level in quantiles]
+    n_draws = check_integer(n_draws, "n_draws", 1, MOST_DRAWS)
+    levels = _check_quantiles(quantiles)
     evaluate = evaluator(found, options)
     sample = _unlabelled(confidence, found, sample_weight, options.get("score"))
     draws = redraw_outcomes([evaluate], sample, n_draws=n_draws, random_state=random_state, n_threads=n_threads)

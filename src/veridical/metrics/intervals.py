@@ -9,7 +9,7 @@ import numpy as np
 
 from veridical.errors import ParameterError
 from veridical.metrics.registry import get_metric
-from veridical.metrics.resampling import defined_only, evaluator, resample
+from veridical.metrics.resampling import MOST_DRAWS, defined_only, evaluator, resample
 from veridical.metrics.sample import Floats, check_sample
 from veridical.predictions.validation import RandomState, check_choice, check_integer, check_real
 
@@ -159,7 +159,7 @@ def bootstrap(
     """
     found = get_metric(metric)
     evaluate = evaluator(found, options)
-    check_integer(n_resamples, "n_resamples", 1)
+    check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
     sample = check_sample(y_true, probs, sample_weight, options.get("score"))
     value = evaluate(sample)
     draws = resample([evaluate], [sample], n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)[
@@ -217,7 +217,7 @@ def compare(
             raise ParameterError("score is for both sides, score_a and score_b for one each; give one or the other.")
         options["score"] = None  # the metric must have that option
     evaluate = evaluator(found, options)
-    check_integer(n_resamples, "n_resamples", 1)
+    check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
     both = options.get("score")
     sides = ((probs_a, both if score_a is None else score_a), (probs_b, both if score_b is None else score_b))
     samples = [check_sample(y_true, probs, sample_weight, score) for probs, score in sides]

@@ -22,6 +22,8 @@ from veridical.predictions.validation import RandomState, check_random_state
 Evaluate = Callable[[Sample], float]
 
 _DRAWS_PER_BLOCK = 8
+#: More draws than this would take days and fill memory.
+MOST_DRAWS = 10_000_000
 
 
 def evaluator(metric: Metric, options: Mapping[str, Any]) -> Evaluate:

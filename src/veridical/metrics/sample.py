@@ -26,6 +26,10 @@ Booleans = npt.NDArray[np.bool_]
 Labels = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 19
+#: Sums of weights stay within these bounds, so that neither sums nor products leave the range of floats.
+_LEAST_TOTAL, _MOST_TOTAL = 2.0**-53, 2.0**53
+#: A positive weight is at least this share of the largest.
+_LEAST_SHARE = 1e-280
 
 
 class Sample:
@@ -167,6 +171,23 @@ def _all_probabilities(values: Floats) -> bool:
     return all(run_blocks(block_is_fine, [values[start : start + _BLOCK] for start in range(0, len(values), _BLOCK)]))
 
 
+def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats:
+    """Weights of at least zero, one per sample, of which at least one is positive.
+
+    Weights as large as 1e308 or as small as 5e-324 are multiplied by a common factor, so that their sum lies from
+    2^-53 to 2^53.  Beyond these, no metric depends on the sum of the weights in a way that a float could show.
+    """
+    weight = check_weights(sample_weight, n_samples)
+    largest = float(weight.max())
+    shares = weight / largest
+    total = float(shares.sum())
+    smallest = float(shares[shares > 0].min())
+    if _LEAST_TOTAL <= largest * total <= _MOST_TOTAL and smallest >= _LEAST_SHARE:
+        return weight
+    positive: Floats = np.where(weight > 0, np.maximum(shares, _LEAST_SHARE), 0.0)
+    return positive * min(max(largest, _LEAST_TOTAL), _MOST_TOTAL / total)
+
+
 def check_sample(
     y_true: Any, probs: Any, sample_weight: Any = None, score: Any = None, *, look_later: bool = False
 ) -> Sample:
@@ -191,7 +212,7 @@ def check_sample(
         np.minimum(confidence, 1.0, out=confidence)  # rounding may have left a top score of 1 + 1e-16
         sample = Sample(confidence, predicted == labels, probs=distributions, labels=labels)
     if sample_weight is not None:
-        sample.weight = check_weights(sample_weight, len(sample))
+        sample.weight = check_sample_weight(sample_weight, len(sample))
     if score is not None:
         sample.score = check_score(score, len(sample))
     return sample

@@ -11,25 +11,25 @@ from veridical.metrics.sample import Floats, Sample, check_sample
 
 
 def _by_doubt(sample: Sample) -> tuple[Floats, Floats]:
-    """Weights of all and of wrong predictions per group of equal score, from the least doubtful group on."""
+    """Weights of right and of wrong predictions per group of equal score, from the least doubtful group on."""
     doubt = -sample.confidence if sample.score is None else sample.score
     weight = np.ones(len(sample)) if sample.weight is None else sample.weight
     order = np.argsort(doubt, kind="stable")
-    weight, wrong = weight[order], ~sample.correct[order]
+    weight, correct = weight[order], sample.correct[order]
     ordered = doubt[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    return np.add.reduceat(weight, starts), np.add.reduceat(weight * wrong, starts)
+    return np.add.reduceat(weight * correct, starts), np.add.reduceat(weight * ~correct, starts)
 
 
 def error_auroc_of(sample: Sample) -> float:
     """:func:`error_auroc` of a checked sample."""
-    everyone, wrong = _by_doubt(sample)
-    right = everyone - wrong
-    pairs = wrong.sum() * right.sum()
-    if pairs == 0:
+    right, wrong = _by_doubt(sample)
+    n_right, n_wrong = right.sum(), wrong.sum()
+    if n_right == 0 or n_wrong == 0:
         return float("nan")
+    right, wrong = right / n_right, wrong / n_wrong
     right_below = np.cumsum(right) - right
-    return float(wrong @ (right_below + right / 2) / pairs)
+    return min(float(wrong @ (right_below + right / 2)), 1.0)
 
 
 def error_auroc(y_true: Any, probs: Any, *, score: Any = None, sample_weight: Any = None) -> float:
@@ -69,8 +69,8 @@ def risk_at_coverage(sample: Sample, coverage: Floats) -> Floats:
 
     Where a share ends within a group of equal scores, the group counts in proportion: its mean over all orders.
     """
-    everyone, wrong = _by_doubt(sample)
-    covered, missed = np.cumsum(everyone), np.cumsum(wrong)
+    right, wrong = _by_doubt(sample)
+    covered, missed = np.cumsum(right + wrong), np.cumsum(wrong)
     kept = coverage * covered[-1]
     risk: Floats = np.interp(kept, np.concatenate(([0.0], covered)), np.concatenate(([0.0], missed))) / kept
     return risk
@@ -78,9 +78,9 @@ def risk_at_coverage(sample: Sample, coverage: Floats) -> Floats:
 
 def aurc_of(sample: Sample) -> float:
     """:func:`aurc` of a checked sample."""
-    everyone, wrong = _by_doubt(sample)
-    counted = everyone > 0
-    everyone, wrong = everyone[counted], wrong[counted]
+    right, wrong = _by_doubt(sample)
+    counted = right + wrong > 0
+    everyone, wrong = (right + wrong)[counted], wrong[counted]
     covered, missed = np.cumsum(everyone), np.cumsum(wrong)
     rate = wrong / everyone
     before, missed_before = covered - everyone, missed - wrong

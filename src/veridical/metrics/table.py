@@ -12,9 +12,9 @@ from veridical._json import to_plain
 from veridical.metrics.floors import NoiseFloor
 from veridical.metrics.intervals import interval_of
 from veridical.metrics.registry import METRICS, SUMMARY_METRICS, Metric
-from veridical.metrics.resampling import redraw_outcomes, resample
+from veridical.metrics.resampling import MOST_DRAWS, redraw_outcomes, resample
 from veridical.metrics.sample import Sample, check_sample
-from veridical.predictions.validation import RandomState, check_choice, check_integer, check_real
+from veridical.predictions.validation import RandomState, check_choice, check_flag, check_integer, check_real
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,9 @@ def summary(
     KS        0.00 %
     Accuracy  75.00 %
     """
-    n_draws = check_integer(n_draws, "n_draws", 1)
-    n_resamples = check_integer(n_resamples, "n_resamples", 1)
+    floors, intervals = check_flag(floors, "floors"), check_flag(intervals, "intervals")
+    n_draws = check_integer(n_draws, "n_draws", 1, MOST_DRAWS)
+    n_resamples = check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
     sample = check_sample(y_true, probs, sample_weight)
     defaults = [METRICS[name] for name in SUMMARY_METRICS]

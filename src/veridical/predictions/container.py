@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import ParameterError, ShapeError
+from veridical.errors import ParameterError, ShapeError, shown
 from veridical.predictions.validation import (
     KINDS,
     Array,
@@ -189,8 +189,9 @@ class Predictions:
 
 def _as_sources(values: Any, sources_axis: int) -> Array | tuple[Array, ...]:
     """The sources as one (S, N, L) array, or as separate (N, L) arrays where they came so."""
-    if sources_axis not in (0, 1) or isinstance(sources_axis, bool):
-        raise ParameterError(f"sources_axis is {sources_axis!r}; it is 0 for (S, N, L) or 1 for (N, S, L).")
+    is_axis = isinstance(sources_axis, (int, np.integer)) and not isinstance(sources_axis, bool)
+    if not is_axis or sources_axis not in (0, 1):
+        raise ParameterError(f"sources_axis is {shown(sources_axis)}; it is 0 for (S, N, L) or 1 for (N, S, L).")
     if isinstance(values, (list, tuple)) and values and getattr(values[0], "ndim", 0) == 2:
         if sources_axis != 0:
             raise ParameterError("a list of arrays has its sources first; leave sources_axis at 0.")
@@ -229,9 +230,11 @@ def _indices(chosen: Any, size: int, what: str) -> Any:
 def as_predictions(values: Any, kind: Kind | None = None, sources_axis: int | None = None) -> Predictions:
     """``values`` if it is a :class:`Predictions` already, otherwise one made of it."""
     if not isinstance(values, Predictions):
-        return Predictions(values, kind="probs" if kind is None else kind, sources_axis=sources_axis or 0)
+        return Predictions(
+            values, kind="probs" if kind is None else kind, sources_axis=0 if sources_axis is None else sources_axis
+        )
     if kind is not None and kind != values.kind:
         raise ParameterError(f"kind={kind!r} contradicts the predictions, which hold {values.kind!r}; leave it out.")
-    if sources_axis:
+    if sources_axis is not None and not (isinstance(sources_axis, int) and sources_axis == 0):
         raise ParameterError("Predictions know which axis their sources are on; leave sources_axis out.")
     return values

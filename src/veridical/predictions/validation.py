@@ -25,6 +25,7 @@ from veridical.errors import (
     ParameterError,
     ShapeError,
     UnknownNameError,
+    shown,
 )
 
 Array = npt.NDArray[Any]
@@ -42,26 +43,37 @@ def check_choice(value: object, choices: Iterable[str], what: str) -> str:
     """``value`` if it is one of ``choices``; otherwise the message lists them."""
     names = list(choices)
     if not isinstance(value, str) or value not in names:
-        raise UnknownNameError(f"{what} {value!r} is unknown; choose one of: {', '.join(names)}.")
+        raise UnknownNameError(f"{what} {shown(value)} is unknown; choose one of: {', '.join(names)}.")
     return value
 
 
 def check_integer(value: object, what: str, minimum: int, maximum: int | None = None) -> int:
     """``value`` as an int in [minimum, maximum]."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_, np.timedelta64))
     if not whole or value < minimum or (maximum is not None and value > maximum):  # type: ignore[operator]
         bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum:,}"
-        raise ParameterError(f"{what} is {value!r}; give a whole number {bounds}.")
+        raise ParameterError(f"{what} is {shown(value)}; give a whole number {bounds}.")
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
 def check_real(value: object, what: str, minimum: float, maximum: float = np.inf) -> float:
     """``value`` as a float in [minimum, maximum]."""
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not real or not minimum <= float(value) <= maximum:  # type: ignore[arg-type]
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.timedelta64))
+    try:
+        number = float(value) if real else np.nan  # type: ignore[arg-type]
+    except OverflowError:  # a whole number beyond the largest float
+        number = np.nan
+    if not minimum <= number <= maximum:
         bounds = f"of at least {minimum:g}" if maximum == np.inf else f"from {minimum:g} to {maximum:g}"
-        raise ParameterError(f"{what} is {value!r}; give a number {bounds}.")
-    return float(value)  # type: ignore[arg-type]
+        raise ParameterError(f"{what} is {shown(value)}; give a number {bounds}.")
+    return number
+
+
+def check_flag(value: object, what: str) -> bool:
+    """``value`` as a bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{what} is {shown(value)}; give True or False.")
+    return bool(value)
 
 
 def check_random_state(random_state: RandomState) -> np.random.Generator:
@@ -71,7 +83,8 @@ def check_random_state(random_state: RandomState) -> np.random.Generator:
     seed = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0
     if random_state is not None and not seed:
         raise ParameterError(
-            f"random_state is {random_state!r}; give a whole number of at least 0, a numpy.random.Generator, or None."
+            f"random_state is {shown(random_state)}; give a whole number of at least 0, a numpy.random.Generator, or "
+            "None."
         )
     return np.random.default_rng(random_state)
 
@@ -86,16 +99,27 @@ def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32)
 
 
+def as_array(values: Any, what: str, needed: str) -> Array:
+    """``values`` as an array of any dtype, without a copy where it is one; ``needed`` says what to give instead."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise DtypeError(f"{what}: a masked array would lose its mask; {needed}, without a mask.")
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ShapeError(f"{what} cannot be made into one array ({_first_line(error)}); {needed}.") from None
+    except Exception as error:  # a foreign type: a tensor that requires grad, on another device, or sparse
+        raise DtypeError(
+            f"{what} of type {type(values).__name__} cannot be made into an array ({_first_line(error)}); {needed}."
+        ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
+
+
 def as_numbers(values: Any, what: str) -> Array:
     """``values`` as an array of real numbers, without a copy where it is one already."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise DtypeError(
-            f"{what} is a masked array, whose mask would be lost; fill it, with NaN where a source is absent."
-        )
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ShapeError(f"{what} cannot be made into one array ({error}); give rows of equal length.") from None
+    array = as_array(values, what, "give numbers in rows of equal length, with NaN where a source is absent")
     if array.dtype.kind not in "fiub":
         raise DtypeError(f"{what} has dtype {array.dtype}; give real numbers, for example array.astype(numpy.float32).")
     return array
@@ -119,15 +143,15 @@ def check_scores(values: Any, what: str, n_dims: int, axes: str) -> Array:
 def check_labels(labels: Any, n_samples: int, n_classes: int) -> npt.NDArray[np.int64]:
     """Integer labels in 0..n_classes-1, one per sample."""
     try:
-        array = np.array(labels)  # a copy: what was checked here does not change behind our back
-    except ValueError as error:
-        raise LabelError(f"labels cannot be made into one array ({error}); give one integer per sample.") from None
+        array = as_array(labels, "labels", "give one integer per sample").copy()  # the caller may change theirs
+    except InvalidInputError as error:
+        raise LabelError(str(error)) from None
     if array.ndim != 1:
         raise LabelError(f"labels have shape {array.shape}; give one integer per sample, shape ({n_samples},).")
     if array.shape[0] != n_samples:
         raise LabelError(f"there are {array.shape[0]} labels for {n_samples} samples; give one label per sample.")
     if array.dtype.kind == "f":
-        odd = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53)))
+        odd = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < np.float64(2**53))))
         if odd.size:
             raise LabelError(
                 f"the label of sample {odd[0]} is {array[odd[0]]} (dtype {array.dtype}); give integers from 0 to "
@@ -268,7 +292,7 @@ def check_confidences(
 
 def check_outcomes(values: Any, what: str = "y_true") -> npt.NDArray[np.bool_]:
     """Booleans, one per sample: was the prediction right?  Integers are refused, because they could be labels."""
-    array = np.asarray(values)
+    array = as_array(values, what, "give one boolean per sample")
     if array.dtype.kind != "b":
         raise LabelError(
             f"{what} has dtype {array.dtype} beside one confidence per sample; give booleans that say whether each "
