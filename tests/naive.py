@@ -321,20 +321,20 @@ def count_distribution(confidence):
     return chances
 
 
-def error_auroc(correct, score):
-    """Share of (wrong, right) pairs in which the wrong one has the larger score; ties count half."""
+def error_auroc(correct, doubt):
+    """Share of (wrong, right) pairs in which the wrong one has the larger doubt; ties count half."""
     total = pairs = 0.0
-    for i, wrong in enumerate(score):
-        for j, right in enumerate(score):
+    for i, wrong in enumerate(doubt):
+        for j, right in enumerate(doubt):
             if not correct[i] and correct[j]:
                 pairs += 1
                 total += 1.0 if wrong > right else 0.5 if wrong == right else 0.0
     return total / pairs
 
 
-def aurc(correct, score):
+def aurc(correct, doubt):
     """Mean over k of the error rate of the k least doubtful; ties share their group's errors evenly."""
-    samples = sorted(zip(score, correct, strict=True), key=lambda pair: pair[0])
+    samples = sorted(zip(doubt, correct, strict=True), key=lambda pair: pair[0])
     rates = {x: [1 - c for s, c in samples if s == x] for x, _ in samples}
     wrong = total = 0.0
     for k, (x, _) in enumerate(samples, start=1):

@@ -21,8 +21,8 @@ def test_ece(sample, n_bins, binning, norm):
     confidence, correct, _ = sample
     edges = naive.equal_mass_edges(confidence, n_bins) if binning == "mass" else np.linspace(0, 1, n_bins + 1)
     np.testing.assert_array_equal(bin_edges(confidence, n_bins, binning), edges)
-    found = metrics.ece(correct, confidence, n_bins=n_bins, binning=binning, norm=norm)
-    assert found == pytest.approx(naive.ece(confidence, correct, edges, norm), abs=1e-12)
+    error = metrics.ece(correct, confidence, n_bins=n_bins, binning=binning, norm=norm)
+    assert error == pytest.approx(naive.ece(confidence, correct, edges, norm), abs=1e-12)
 
 
 @settings(max_examples=examples(100))
@@ -30,8 +30,8 @@ def test_ece(sample, n_bins, binning, norm):
 def test_debiased_ece(sample, n_bins):
     confidence, correct, _ = sample
     edges = naive.equal_mass_edges(confidence, n_bins)
-    found = metrics.debiased_ece(correct, confidence, n_bins=n_bins)
-    assert found**2 == pytest.approx(naive.debiased_ece(confidence, correct, edges) ** 2, abs=1e-12)
+    error = metrics.debiased_ece(correct, confidence, n_bins=n_bins)
+    assert error**2 == pytest.approx(naive.debiased_ece(confidence, correct, edges) ** 2, abs=1e-12)
 
 
 def test_classwise_ece(rng):
@@ -101,8 +101,8 @@ def test_smooth_ece_of_a_large_calibrated_sample_is_small(rng):
 @settings(max_examples=examples(100))
 @given(outcomes(max_size=15))
 def test_selective(sample):
-    confidence, correct, score = sample
-    assert metrics.aurc(correct, confidence, score=score) == pytest.approx(naive.aurc(correct, score), abs=1e-9)
+    confidence, correct, doubt = sample
+    assert metrics.aurc(correct, confidence, doubt=doubt) == pytest.approx(naive.aurc(correct, doubt), abs=1e-9)
     if 0 < correct.sum() < len(correct):
         expected = naive.error_auroc(correct, -confidence)
         assert metrics.error_auroc(correct, confidence) == pytest.approx(expected)
@@ -128,7 +128,7 @@ def test_calibrated_nll_undoes_a_temperature(rng):
 
 
 def test_calibrated_nll_at_its_bounds():
-    """Always right wants temperature 0, always wrong an infinite one; both stop at their bounds."""
+    """The best temperature is 0 if all are right and infinite if all are wrong; both stop at their bounds."""
     probs = np.tile([0.6, 0.4], (10, 1))
     assert metrics.calibrated_nll(np.zeros(10, int), probs) == pytest.approx(math.log1p((2 / 3) ** 100))
     assert metrics.calibrated_nll(np.ones(10, int), probs) == pytest.approx(math.log1p((3 / 2) ** 0.01))
@@ -141,7 +141,7 @@ CALIBRATION_ERRORS = [name for name in CONFIDENCE_METRICS if metrics.METRICS[nam
 @pytest.mark.parametrize("name", CALIBRATION_ERRORS)
 @pytest.mark.parametrize("right", [True, False])
 def test_one_sample(name, right):
-    gap = 0.0 if name == "debiased_ece" else abs(0.7 - right)  # one sample cannot tell error from variance
+    gap = 0.0 if name == "debiased_ece" else abs(0.7 - right)  # one sample has no variance
     assert getattr(metrics, name)([right], [0.7]) == pytest.approx(gap)
 
 
@@ -159,36 +159,36 @@ def test_all_right_or_all_wrong(name, right, rng):
     """All gaps have one sign, so they add up; only smoothing near 0 and 1, and squaring, move the sum."""
     confidence = rng.random(60)
     gaps = np.abs(confidence - right)
-    found = getattr(metrics, name)([right] * 60, confidence)
+    value = getattr(metrics, name)([right] * 60, confidence)
     if name == "debiased_ece":
-        assert gaps.mean() < found <= np.sqrt((gaps**2).mean())
+        assert gaps.mean() < value <= np.sqrt((gaps**2).mean())
     else:
-        assert found == pytest.approx(gaps.mean(), abs=0.02 if name == "ece_kde" else 1e-7)
+        assert value == pytest.approx(gaps.mean(), abs=0.02 if name == "ece_kde" else 1e-7)
 
 
 @pytest.mark.parametrize("name", CALIBRATION_ERRORS)
-def test_perfectly_calibrated_at_one_confidence(name):
+def test_error_is_zero_at_one_calibrated_confidence(name):
     assert getattr(metrics, name)([True, True, True, False] * 10, [0.75] * 40) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_no_or_one_right_sample_has_no_bandwidth():
+def test_bandwidth_of_no_or_one_right_sample_is_zero():
     confidence = [0.2, 0.5, 0.9]
     for right in ([False, False, False], [False, True, False]):
         assert metrics.ece_kde(right, confidence) == pytest.approx(abs(np.mean(confidence) - np.mean(right)))
 
 
-def test_equal_confidences_that_do_not_average_exactly():
-    """The mean of three times 0.1 is not 0.1 in floating point; that is no bandwidth."""
+def test_bandwidth_of_equal_confidences_is_zero():
+    """The mean of three times 0.1 is not 0.1 in floating point; the difference is not a bandwidth."""
     assert metrics.ece_kde([True, True, True, False], [0.1] * 4) == pytest.approx(0.65)
 
 
 @pytest.mark.parametrize("right", [True, False])
-def test_selective_without_errors_or_without_successes(right):
+def test_selective_metrics_of_all_right_or_all_wrong(right):
     assert math.isnan(metrics.error_auroc([right] * 3, [0.5, 0.6, 0.7]))
     assert metrics.aurc([right] * 3, [0.5, 0.6, 0.7]) == pytest.approx(0.0 if right else 1.0)
 
 
-def test_label_with_probability_zero():
+def test_nll_of_probability_zero_is_infinite():
     probs = [[1.0, 0.0], [0.5, 0.5]]
     assert metrics.nll([1, 0], probs) == math.inf
     assert metrics.calibrated_nll([1, 0], probs) == math.inf
@@ -197,28 +197,28 @@ def test_label_with_probability_zero():
 
 
 @pytest.mark.parametrize("name", metrics.METRICS)
-def test_missing_labels_and_classes_never_predicted(name, rng):
+def test_metric_accepts_absent_classes(name, rng):
     """Class 2 neither occurs nor is predicted."""
     probs = np.column_stack((rng.uniform(0.3, 0.6, 40), rng.uniform(0.3, 0.6, 40), np.full(40, 0.05)))
     probs /= probs.sum(axis=1, keepdims=True)
-    found = metrics.METRICS[name].function(rng.integers(0, 2, 40), probs)
-    assert np.isfinite(found)
-    assert found >= 0
+    value = metrics.METRICS[name].function(rng.integers(0, 2, 40), probs)
+    assert np.isfinite(value)
+    assert value >= 0
 
 
 @pytest.mark.parametrize("name", metrics.METRICS)
 def test_one_sample_with_vectors(name):
-    found = metrics.METRICS[name].function([1], [[0.25, 0.75]])
+    value = metrics.METRICS[name].function([1], [[0.25, 0.75]])
     expected = {"nll": -math.log(0.75), "calibrated_nll": -math.log(0.75), "brier": 0.125, "accuracy": 1.0, "aurc": 0.0}
     if name == "error_auroc":
-        assert math.isnan(found)
+        assert math.isnan(value)
     elif name == "debiased_ece":
-        assert found == 0.0
+        assert value == 0.0
     else:
-        assert found == pytest.approx(expected.get(name, 0.25))
+        assert value == pytest.approx(expected.get(name, 0.25))
 
 
-def test_two_classes_mean_the_top_label(rng):
+def test_top_label_of_two_classes(rng):
     """The meaning does not flip at L = 2: a third class of probability 0 changes nothing."""
     p = rng.random(100)
     two, labels = np.column_stack((p, 1 - p)), rng.integers(0, 2, 100)
@@ -246,14 +246,14 @@ def test_debiased_error_by_effective_size():
         accuracy = np.average(correct[inside], weights=w)
         variance = accuracy * (1 - accuracy) / (w.sum() ** 2 / (w**2).sum() - 1)
         expected += share * ((np.average(confidence[inside], weights=w) - accuracy) ** 2 - variance)
-    found = metrics.debiased_ece(correct, confidence, n_bins=2, binning="width", sample_weight=weight)
-    assert found == pytest.approx(np.sqrt(expected))
+    error = metrics.debiased_ece(correct, confidence, n_bins=2, binning="width", sample_weight=weight)
+    assert error == pytest.approx(np.sqrt(expected))
     assert metrics.debiased_ece([False], [0.9], sample_weight=[0.3]) == 0.0
     negligible = metrics.debiased_ece([True, False], [0.1, 0.9], n_bins=2, binning="width", sample_weight=[0.5, 1e-200])
     assert negligible == 0.0
 
 
-def test_very_wide_kernels_are_uniform():
+def test_ece_kde_of_very_wide_kernels_is_uniform():
     """P is 1 and A the accuracy: what remains is the integral of |x - 0.75|."""
     correct, confidence = [True, True, True, False], [0.6, 0.7, 0.8, 0.9]
     for bandwidth in (50.0, 1e3, 1e12, np.inf):

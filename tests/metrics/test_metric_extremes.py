@@ -29,7 +29,7 @@ SCALE_FREE = {
 
 
 class Unconvertible:
-    """An object that says it is an array and is not."""
+    """An object whose conversion to an array fails."""
 
     def __array__(self, *_, **__):
         raise RuntimeError("on another device\nsecond line")

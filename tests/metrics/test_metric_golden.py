@@ -57,7 +57,7 @@ class TestGolden:
         for name, vectors in scaled.items():
             assert_figures(labels[1::2], vectors, golden[name])
 
-    def test_confidences_alone_give_the_same(self, ensemble):
+    def test_confidences_give_the_same_figures(self, ensemble):
         probs, labels, golden = ensemble
         mean = probs.mean(axis=0)
         right, confidence = mean.argmax(axis=1) == labels, mean.max(axis=1)
@@ -73,12 +73,14 @@ class TestGolden:
 
 
 @pytest.mark.compiled
-def test_uncertainty_of_the_shipped_ensemble():
+def test_uncertainty_detects_errors_of_the_shipped_ensemble():
     probs, labels, _ = load("cifar10-resnet8-de")
-    found = metrics.predictive_uncertainty(probs)
-    assert found.hv.mean() == pytest.approx(vd.discover(probs).hv.mean())
-    np.testing.assert_allclose(found.total_entropy, found.member_entropy + found.mutual_information, atol=1e-12)
+    uncertainty = metrics.predictive_uncertainty(probs)
+    assert uncertainty.hv.mean() == pytest.approx(vd.discover(probs).hv.mean())
+    np.testing.assert_allclose(
+        uncertainty.total_entropy, uncertainty.member_entropy + uncertainty.mutual_information, atol=1e-12
+    )
     mean = probs.mean(axis=0)
-    for score in (found.total_entropy, found.mutual_information, found.hv):  # all of them know something about errors
-        assert metrics.error_auroc(labels, mean, score=score) > 0.8
-        assert metrics.aurc(labels, mean, score=score) < 1 - metrics.accuracy(labels, mean)
+    for doubt in (uncertainty.total_entropy, uncertainty.mutual_information, uncertainty.hv):
+        assert metrics.error_auroc(labels, mean, doubt=doubt) > 0.8
+        assert metrics.aurc(labels, mean, doubt=doubt) < 1 - metrics.accuracy(labels, mean)

@@ -101,7 +101,7 @@ def test_kde_gradient_without_bandwidth():
 
 
 @pytest.mark.compiled
-def test_descent_lowers_the_loss(rng):
+def test_kde_loss_falls_by_descent(rng):
     confidence = rng.beta(5, 1.5, 2000)
     correct = rng.random(2000) < confidence**2
     before, gradient = kde_loss(confidence, correct)

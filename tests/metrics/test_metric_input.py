@@ -1,4 +1,4 @@
-"""Bad input: a named exception and one sentence that says what is wrong, where, and what to do."""
+"""Bad input raises a named exception; the message names the problem, the place and what to do."""
 
 import subprocess
 import sys
@@ -50,22 +50,22 @@ BAD_CONFIDENCES = {
 
 @pytest.mark.parametrize("name", metrics.METRICS)
 @pytest.mark.parametrize("case", BAD_VECTORS)
-def test_bad_distributions(name, case):
-    given, error, said = BAD_VECTORS[case]
-    with pytest.raises(error, match=said):
-        metrics.METRICS[name].function(*given)
+def test_metric_rejects_bad_distributions(name, case):
+    arguments, error, message = BAD_VECTORS[case]
+    with pytest.raises(error, match=message):
+        metrics.METRICS[name].function(*arguments)
 
 
 @pytest.mark.parametrize("name", [name for name, metric in metrics.METRICS.items() if not metric.needs_vectors])
 @pytest.mark.parametrize("case", BAD_CONFIDENCES)
-def test_bad_confidences(name, case):
-    given, error, said = BAD_CONFIDENCES[case]
-    with pytest.raises(error, match=said):
-        metrics.METRICS[name].function(*given)
+def test_metric_rejects_bad_confidences(name, case):
+    arguments, error, message = BAD_CONFIDENCES[case]
+    with pytest.raises(error, match=message):
+        metrics.METRICS[name].function(*arguments)
 
 
 @pytest.mark.parametrize("name", [name for name, metric in metrics.METRICS.items() if metric.needs_vectors])
-def test_confidences_where_distributions_are_needed(name):
+def test_metric_of_distributions_rejects_confidences(name):
     with pytest.raises(errors.ShapeError, match=f"{name}|nll"):
         metrics.METRICS[name].function(RIGHT, CONFIDENCE)
     with pytest.raises(errors.ShapeError, match=name):
@@ -74,10 +74,11 @@ def test_confidences_where_distributions_are_needed(name):
 
 @pytest.mark.parametrize("name", metrics.METRICS)
 @pytest.mark.parametrize(
-    ("weight", "said"), [([1, 1], "shape"), ([1, -1, 1], "sample 1 is -1"), ([0, 0, 0], "all"), ([1, np.nan, 1], "nan")]
+    ("weight", "message"),
+    [([1, 1], "shape"), ([1, -1, 1], "sample 1 is -1"), ([0, 0, 0], "all"), ([1, np.nan, 1], "nan")],
 )
-def test_bad_weights(name, weight, said):
-    with pytest.raises(errors.InvalidInputError, match=said):
+def test_metric_rejects_bad_weights(name, weight, message):
+    with pytest.raises(errors.InvalidInputError, match=message):
         metrics.METRICS[name].function(LABELS, PROBS, sample_weight=weight)
 
 
@@ -85,12 +86,12 @@ def test_bad_weights(name, weight, said):
     "metric", [metrics.ece, metrics.classwise_ece, metrics.debiased_ece, metrics.reliability_curve]
 )
 @pytest.mark.parametrize("n_bins", [0, -3, 2.5, "15", True])
-def test_bad_number_of_bins(metric, n_bins):
+def test_metric_rejects_bad_number_of_bins(metric, n_bins):
     with pytest.raises(errors.ParameterError, match="n_bins"):
         metric(LABELS, PROBS, n_bins=n_bins)
 
 
-def test_unknown_names_are_answered_with_the_known_ones():
+def test_unknown_name_is_an_error_with_the_known_ones():
     with pytest.raises(errors.UnknownNameError, match="mass, width"):
         metrics.ece(LABELS, PROBS, binning="adaptive")
     for call in (
@@ -106,7 +107,7 @@ def test_unknown_names_are_answered_with_the_known_ones():
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "said"),
+    ("change", "error", "message"),
     [
         ({"n_bins": 0}, errors.ParameterError, "n_bins"),
         ({"n_bins": 2.5}, errors.ParameterError, "n_bins"),
@@ -121,12 +122,12 @@ def test_unknown_names_are_answered_with_the_known_ones():
     ],
 )
 @pytest.mark.parametrize("binning", ["mass", "width"])
-def test_bad_bins(change, error, said, binning):
-    with pytest.raises(error, match=said):
+def test_bin_edges_reject_bad_input(change, error, message, binning):
+    with pytest.raises(error, match=message):
         metrics.bin_edges(**{"confidence": CONFIDENCE, "binning": binning, **change})
 
 
-def test_bin_edges_of_lists_and_of_rounded_ones():
+def test_bin_edges_accept_lists_and_rounded_ones():
     np.testing.assert_array_equal(
         metrics.bin_edges([0.2, 0.6, 0.4], n_bins=2, weight=[1, 1, 2]),
         metrics.bin_edges([0.2, 0.4, 0.4, 0.6], n_bins=2),
@@ -139,32 +140,32 @@ def test_bin_edges_of_lists_and_of_rounded_ones():
 @pytest.mark.parametrize(
     "edges", ["ab", [0, "x", 1], [0, np.nan, 1], [[0, 1]], [0, 0.5], 0.5, [[0, 1], [1]], [0, 0.6, 0.4, 1]]
 )
-def test_bad_edges(edges):
+def test_reliability_curve_rejects_bad_edges(edges):
     with pytest.raises(errors.InvalidInputError, match="edges"):
         metrics.reliability_curve(LABELS, PROBS, edges=edges)
 
 
 @pytest.mark.parametrize("norm", [0, 3, "l1", True, None, np.array([1, 2]), [1]])
-def test_unknown_norm(norm):
+def test_ece_rejects_unknown_norm(norm):
     with pytest.raises(errors.ParameterError, match="1, 2, 'max'"):
         metrics.ece(LABELS, PROBS, norm=norm)
 
 
 @pytest.mark.parametrize("bandwidth", [-0.1, np.nan, "wide"])
-def test_bad_bandwidth(bandwidth):
+def test_ece_kde_rejects_bad_bandwidth(bandwidth):
     with pytest.raises(errors.ParameterError, match="bandwidth"):
         metrics.ece_kde(LABELS, PROBS, bandwidth=bandwidth)
 
 
 @pytest.mark.parametrize("metric", [metrics.error_auroc, metrics.aurc])
-def test_bad_score(metric):
-    with pytest.raises(errors.ShapeError, match="score"):
-        metric(LABELS, PROBS, score=[1.0, 2.0])
-    with pytest.raises(errors.NotFiniteError, match="score of sample 1"):
-        metric(LABELS, PROBS, score=[1.0, np.nan, 2.0])
+def test_metric_rejects_bad_doubt(metric):
+    with pytest.raises(errors.ShapeError, match="doubt"):
+        metric(LABELS, PROBS, doubt=[1.0, 2.0])
+    with pytest.raises(errors.NotFiniteError, match="doubt of sample 1"):
+        metric(LABELS, PROBS, doubt=[1.0, np.nan, 2.0])
 
 
-def test_bad_resampling():
+def test_resampling_rejects_bad_options():
     with pytest.raises(errors.ParameterError, match="n_resamples"):
         metrics.bootstrap("ece", LABELS, PROBS, n_resamples=0)
     with pytest.raises(errors.ParameterError, match="n_draws"):
@@ -183,12 +184,12 @@ def test_bad_resampling():
         metrics.bootstrap("ece", LABELS, PROBS, bins=3)
 
 
-def test_lengths_of_compared_predictions():
+def test_compare_rejects_different_lengths():
     with pytest.raises(errors.LabelError, match="3 labels for 2 samples"):
         metrics.compare("ece", LABELS, PROBS, PROBS[:2])
 
 
-def test_bad_values_in_long_arrays():
+def test_ece_rejects_bad_values_in_long_arrays():
     """Long arrays are checked by another, compiled path."""
     confidence = np.full((1 << 19) + 10, 0.5)
     confidence[-1] = 1.5
@@ -198,14 +199,14 @@ def test_bad_values_in_long_arrays():
 
 
 @pytest.mark.parametrize("case", BAD_CONFIDENCES)
-def test_bad_confidences_in_equally_wide_bins(case):
-    """There the kernel checks the numbers while it adds them up."""
-    given, error, said = BAD_CONFIDENCES[case]
-    with pytest.raises(error, match=said):
-        metrics.ece(*given, binning="width")
+def test_ece_of_equal_width_rejects_bad_confidences(case):
+    """The kernel checks the numbers while it adds them up."""
+    arguments, error, message = BAD_CONFIDENCES[case]
+    with pytest.raises(error, match=message):
+        metrics.ece(*arguments, binning="width")
 
 
-def test_nothing_heavy_is_imported_before_it_is_needed():
+def test_import_of_metrics_is_lazy():
     code = (
         "import sys; from veridical import metrics; names = list(metrics.METRICS); dir(metrics); "
         "assert 'numba' not in sys.modules and 'scipy' not in sys.modules; "
@@ -214,7 +215,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_scores_are_answered_with_something_that_can_be_done():
+def test_message_says_what_to_do_with_logits_and_many_bins():
     with pytest.raises(errors.NotNormalisedError, match="if these are unnormalised scores, take their softmax first"):
         metrics.ece([0, 1], [[2.0, 3.0], [1.0, 5.0]])
     with pytest.raises(errors.ParameterError, match="n_bins is 1000000000; give a whole number from 1 to 1,000,000"):

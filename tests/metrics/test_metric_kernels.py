@@ -39,10 +39,10 @@ def test_bin_sums(sample, n_bins, equal_width, weighted):
     edges = np.linspace(0, 1, n_bins + 1)
     if not equal_width:
         edges = np.asarray(naive.equal_mass_edges(confidence, n_bins))
-    found, fine = bin_sums(confidence, correct, weight if weighted else None, edges, equal_width)
+    sums, fine = bin_sums(confidence, correct, weight if weighted else None, edges, equal_width)
     assert fine
     expected = naive.bin_sums(confidence, correct, weight if weighted else np.ones(len(weight)), edges)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    np.testing.assert_allclose(sums, expected, atol=1e-12)
 
 
 def test_equal_width_bins_for_every_edge():
@@ -55,11 +55,11 @@ def test_equal_width_bins_for_every_edge():
         np.testing.assert_array_equal(guessed, searched)
 
 
-def test_more_samples_than_are_looked_up_together(rng):
+def test_bin_sums_of_several_blocks(rng):
     confidence, correct = rng.random(5000), rng.random(5000) < 0.5
     edges = np.linspace(0, 1, 8)
-    found, _ = bin_sums(confidence, correct, None, edges, True)
-    np.testing.assert_allclose(found, naive.bin_sums(confidence, correct, np.ones(5000), edges), rtol=1e-12)
+    sums, _ = bin_sums(confidence, correct, None, edges, True)
+    np.testing.assert_allclose(sums, naive.bin_sums(confidence, correct, np.ones(5000), edges), rtol=1e-12)
 
 
 @settings(max_examples=examples(100))
@@ -77,8 +77,8 @@ def test_histogram_gradient(sample, n_bins):
 def test_largest_cumulative_gap(sample):
     confidence, correct, _ = sample
     order = np.argsort(confidence)
-    found = largest_cumulative_gap(confidence[order], correct[order], None) / len(confidence)
-    assert found == pytest.approx(naive.ks_error(confidence, correct), abs=1e-12)
+    gap = largest_cumulative_gap(confidence[order], correct[order], None) / len(confidence)
+    assert gap == pytest.approx(naive.ks_error(confidence, correct), abs=1e-12)
 
 
 @settings(max_examples=examples(100))
@@ -99,8 +99,8 @@ VALUES = st.lists(st.one_of(st.floats(-2, 2), st.just(0.0)), min_size=2, max_siz
 @settings(max_examples=examples(60))
 @given(VALUES)
 def test_absolute_integral(values):
-    found = absolute_integral(np.array(values), np.empty(len(values)))
-    assert found == pytest.approx(naive.absolute_integral(values), abs=1e-5)
+    integral = absolute_integral(np.array(values), np.empty(len(values)))
+    assert integral == pytest.approx(naive.absolute_integral(values), abs=1e-5)
 
 
 def test_absolute_integral_derivative(rng):
@@ -146,7 +146,7 @@ def test_all_probabilities(bad, fine):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1e300, 1e300, 1.5, -0.5])
 @pytest.mark.parametrize("equal_width", [True, False])
-def test_bad_numbers_are_seen_and_do_no_harm(bad, equal_width):
+def test_bad_numbers_are_reported(bad, equal_width):
     """Whatever the value, it is counted in some bin: no memory outside the sums is touched."""
     values = np.linspace(0, 1, 100)
     values[57] = bad

@@ -1,6 +1,6 @@
-"""Side by side with other libraries: where we agree, and the cases where we differ on purpose.
+"""Side by side with other libraries: where results agree, and where they differ on purpose.
 
-Each test skips where its peer is not installed; ``pip install 'veridical[peers]'`` brings all of them.
+A test is skipped if its peer is not installed; the extra ``peers`` has all of them.
 """
 
 import warnings
@@ -14,12 +14,12 @@ from veridical.metrics.kde import ReflectingGrid
 
 pytestmark = [
     pytest.mark.compiled,
-    pytest.mark.filterwarnings("ignore"),  # what peers warn of is theirs
+    pytest.mark.filterwarnings("ignore"),  # warnings of the peers
 ]
 
 
 def peer(name):
-    """A peer's module, whatever it warns of while it is imported."""
+    """The module of a peer; warnings at import are ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return pytest.importorskip(name)
@@ -54,8 +54,8 @@ class TestTorchmetrics:
     @pytest.mark.parametrize(("norm", "theirs"), [(1, "l1"), (2, "l2"), ("max", "max")])
     def test_equal_width(self, predictions, n_bins, norm, theirs):
         expected = torchmetrics_error(*predictions, n_bins=n_bins, norm=theirs)
-        found = metrics.ece(*predictions, n_bins=n_bins, binning="width", norm=norm)
-        assert found == pytest.approx(expected, abs=1e-6)
+        error = metrics.ece(*predictions, n_bins=n_bins, binning="width", norm=norm)
+        assert error == pytest.approx(expected, abs=1e-6)
 
     def test_confidence_of_exactly_one_is_not_a_bin_of_its_own(self):
         labels, probs = [1, 0], [[1.0, 0.0], [0.99, 0.01]]
@@ -69,7 +69,7 @@ class TestTorchmetrics:
         assert metrics.ece(labels, probs, n_bins=5, binning="width") == pytest.approx((0.4 + 0.7) / 2)
         assert torchmetrics_error(labels, probs, n_bins=5) == pytest.approx(0.15)
 
-    def test_two_classes_mean_the_top_label(self):
+    def test_top_label_of_two_classes(self):
         """Their binary error is that of the positive class, which is another question."""
         torch = peer("torch")
         peer("torchmetrics")
@@ -145,7 +145,7 @@ class TestUncertaintyCalibration:
         expected = calibration.get_ece(probs, labels, num_bins=15)
         assert metrics.ece(labels, probs, binning="width") == pytest.approx(expected, abs=1e-9)
 
-    def test_as_many_bins_as_asked_for(self):
+    def test_number_of_bins_is_kept(self):
         """Where many confidences are equal, their five equal-mass bins are three."""
         utils = peer("calibration.utils")
         confidence = np.array([0.9] * 6 + [0.5, 0.95, 0.97, 0.99])
@@ -164,11 +164,13 @@ class TestKDEpy:
         below = np.minimum(position.astype(int), grid.n_cells - 1)
         np.add.at(masses, below, 1 - (position - below))
         np.add.at(masses, below + 1, position - below)
-        found = grid.smooth(masses, grid.kernel_spectrum()) / grid.step / len(confidence)
+        density_on_grid = grid.smooth(masses, grid.kernel_spectrum()) / grid.step / len(confidence)
         mirrored = np.concatenate((confidence, -confidence, 2 - confidence))
         wide = np.linspace(-1.5, 2.5, 2**15)
         density = kdepy.FFTKDE(bw=bandwidth, kernel="triweight").fit(mirrored).evaluate(wide) * 3
-        np.testing.assert_allclose(found, np.interp(grid.nodes, wide, density), atol=2e-3 * found.max())
+        np.testing.assert_allclose(
+            density_on_grid, np.interp(grid.nodes, wide, density), atol=2e-3 * density_on_grid.max()
+        )
 
 
 class TestScikitLearn:
@@ -189,12 +191,12 @@ class TestScikitLearn:
         from sklearn.metrics import roc_auc_score
 
         correct, confidence = outcomes_of(predictions)
-        weight, score = rng.integers(0, 3, len(correct)), np.round(rng.random(len(correct)), 2)
+        weight, doubt = rng.integers(0, 3, len(correct)), np.round(rng.random(len(correct)), 2)
         assert metrics.error_auroc(correct, confidence) == pytest.approx(roc_auc_score(~correct, -confidence))
-        found = metrics.error_auroc(correct, confidence, score=score, sample_weight=weight)
-        assert found == pytest.approx(roc_auc_score(~correct, score, sample_weight=weight))
+        auroc = metrics.error_auroc(correct, confidence, doubt=doubt, sample_weight=weight)
+        assert auroc == pytest.approx(roc_auc_score(~correct, doubt, sample_weight=weight))
 
-    def test_impossible_label_is_infinitely_bad(self):
+    def test_nll_of_impossible_label_is_infinite(self):
         """They clip probabilities at machine epsilon, so that what cannot happen costs 36; here it costs infinity."""
         from sklearn.metrics import log_loss
 

@@ -31,7 +31,7 @@ def labelled(draw):
 @pytest.mark.parametrize("name", WITHOUT_HALVES)
 @settings(max_examples=examples(30))
 @given(sample=labelled(), seed=st.integers(0, 10**6))
-def test_order_of_samples_does_not_matter(name, sample, seed):
+def test_metric_ignores_the_order_of_samples(name, sample, seed):
     labels, probs = sample
     order = np.random.default_rng(seed).permutation(len(labels))
     metric = metrics.METRICS[name].function
@@ -39,7 +39,7 @@ def test_order_of_samples_does_not_matter(name, sample, seed):
 
 
 @pytest.mark.parametrize("name", metrics.METRICS)
-def test_names_of_classes_do_not_matter(name, rng):
+def test_metric_ignores_the_order_of_classes(name, rng):
     probs, labels = rng.dirichlet(np.ones(5), 60), rng.integers(0, 5, 60)
     order = rng.permutation(5)
     metric = metrics.METRICS[name].function
@@ -69,7 +69,7 @@ def test_whole_weights_are_repetitions_in_larger_samples(n_bins, rng):
 
 
 @pytest.mark.parametrize("name", ["nll", "brier", "accuracy", "ks_error", "ece", "smooth_ece", "error_auroc"])
-def test_fractional_weights_only_count_by_their_ratios(name, rng):
+def test_fractional_weights_count_by_their_ratios(name, rng):
     probs, labels = rng.dirichlet(np.ones(3), 80), rng.integers(0, 3, 80)
     weight, metric = rng.random(80), metrics.METRICS[name].function
     expected = metric(labels, probs, sample_weight=weight)
@@ -78,7 +78,7 @@ def test_fractional_weights_only_count_by_their_ratios(name, rng):
 
 @settings(max_examples=examples(200))
 @given(outcomes(), st.integers(1, 20))
-def test_errors_are_between_the_mean_gap_and_one(sample, n_bins):
+def test_error_is_at_least_the_mean_gap(sample, n_bins):
     confidence, correct, _ = sample
     gap = abs(confidence.mean() - correct.mean())
     for binning in ("mass", "width"):
@@ -92,7 +92,7 @@ def test_errors_are_between_the_mean_gap_and_one(sample, n_bins):
 
 @settings(max_examples=examples(150))
 @given(outcomes(), st.floats(0, 1), st.integers(1, 10))
-def test_splitting_a_bin_never_lowers_the_error(sample, cut, n_bins):
+def test_ece_does_not_fall_when_a_bin_is_split(sample, cut, n_bins):
     confidence, correct, _ = sample
     edges = bin_edges(confidence, n_bins)
     finer = np.sort(np.append(edges, cut))
@@ -107,7 +107,7 @@ def test_splitting_a_bin_never_lowers_the_error(sample, cut, n_bins):
 
 @settings(max_examples=examples(50))
 @given(outcomes(), st.integers(1, 7))
-def test_doubling_equal_width_bins_never_lowers_the_error(sample, n_bins):
+def test_ece_does_not_fall_when_bins_are_halved(sample, n_bins):
     confidence, correct, _ = sample
     coarse = metrics.ece(correct, confidence, n_bins=n_bins, binning="width")
     assert metrics.ece(correct, confidence, n_bins=2 * n_bins, binning="width") >= coarse - 1e-12
@@ -124,7 +124,7 @@ def test_floor_of_a_calibrated_sample_is_its_error(name, rng):
     assert floor.quantiles[0.05] <= floor.quantiles[0.5] < floor.quantiles[0.95]
 
 
-def test_precision_of_the_input_hardly_matters(rng):
+def test_metric_of_float32_is_close_to_that_of_float64(rng):
     probs, labels = rng.dirichlet(np.ones(4), 500), rng.integers(0, 4, 500)
     for name, metric in metrics.METRICS.items():
         expected = metric.function(labels, probs)
@@ -133,7 +133,7 @@ def test_precision_of_the_input_hardly_matters(rng):
 
 
 @pytest.mark.compiled
-def test_large_samples_are_added_up_in_blocks(rng):
+def test_ece_of_large_samples_is_summed_in_blocks(rng):
     """More samples than one block: the same result as in one piece, for any number of threads."""
     n = (1 << 19) + 12345
     confidence = rng.random(n)

@@ -15,7 +15,7 @@ from veridical.metrics.registry import markdown_table
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
-def test_every_public_name_is_there():
+def test_public_names_exist():
     for name in metrics.__all__:
         assert getattr(metrics, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'f1'"):
@@ -23,7 +23,7 @@ def test_every_public_name_is_there():
 
 
 @pytest.mark.parametrize("name", metrics.METRICS)
-def test_every_metric_has_the_same_shape(name):
+def test_metric_signatures_agree(name):
     metric = metrics.METRICS[name]
     assert metric.function is getattr(metrics, name)
     parameters = inspect.signature(metric.function).parameters
@@ -34,7 +34,7 @@ def test_every_metric_has_the_same_shape(name):
     assert "Examples" in metric.function.__doc__
 
 
-def test_the_documented_table_is_the_registry():
+def test_documented_table_is_the_registry():
     assert markdown_table() in DOCS.read_text()
 
 

@@ -31,14 +31,14 @@ class TestBootstrap:
         """The first draw, done again with samples in hand instead of weights."""
         labels, probs = predictions
         metric = metrics.METRICS[name].function
-        found = metrics.bootstrap(name, labels, probs, n_resamples=3, random_state=5)
+        interval = metrics.bootstrap(name, labels, probs, n_resamples=3, random_state=5)
         chosen = np.random.default_rng(5).spawn(3)[0].integers(0, len(labels), len(labels))
         if name == "calibrated_nll":  # its halves are made of samples, not of their repetitions
             expected = metric(labels, probs, sample_weight=np.bincount(chosen, minlength=len(labels)))
         else:
             expected = metric(labels[chosen], probs[chosen])
-        assert found.draws[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        assert found.value == pytest.approx(metric(labels, probs))
+        assert interval.draws[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert interval.value == pytest.approx(metric(labels, probs))
 
     def test_same_draws_for_any_number_of_threads(self, outcomes):
         one = metrics.bootstrap("ece_kde", *outcomes, n_resamples=50, n_threads=1)
@@ -56,11 +56,11 @@ class TestBootstrap:
 
     def test_standard_error_of_a_mean(self, outcomes):
         """For accuracy the standard error is known."""
-        found = metrics.bootstrap("accuracy", *outcomes, n_resamples=2000)
+        interval = metrics.bootstrap("accuracy", *outcomes, n_resamples=2000)
         accuracy = outcomes[0].mean()
-        assert found.standard_error == pytest.approx(np.sqrt(accuracy * (1 - accuracy) / 400), rel=0.06)
-        assert found.low < accuracy < found.high
-        assert abs(found.bias) < 0.003
+        assert interval.standard_error == pytest.approx(np.sqrt(accuracy * (1 - accuracy) / 400), rel=0.06)
+        assert interval.low < accuracy < interval.high
+        assert abs(interval.bias) < 0.003
 
     def test_methods_mirror_each_other(self, outcomes):
         basic = metrics.bootstrap("ece", *outcomes, n_resamples=100)
@@ -77,20 +77,22 @@ class TestBootstrap:
             confidence = rng.beta(5, 1.2, 1000)
             correct = rng.random(1000) < 0.95 * confidence
             for method in hits:
-                found = metrics.bootstrap(
+                interval = metrics.bootstrap(
                     "ece", correct, confidence, n_resamples=100, method=method, random_state=trial
                 )
-                hits[method] += found.low <= 0.05 * 5 / 6.2 <= found.high
+                hits[method] += interval.low <= 0.05 * 5 / 6.2 <= interval.high
         assert hits["basic"] > 45
         assert hits["percentile"] < 30
 
     def test_weights_are_resampled_with_their_samples(self, outcomes, rng):
         correct, confidence = outcomes
         weight = rng.random(400)
-        found = metrics.bootstrap("ks_error", correct, confidence, sample_weight=weight, n_resamples=2, random_state=0)
+        interval = metrics.bootstrap(
+            "ks_error", correct, confidence, sample_weight=weight, n_resamples=2, random_state=0
+        )
         chosen = np.random.default_rng(0).spawn(2)[1].integers(0, 400, 400)
         expected = metrics.ks_error(correct[chosen], confidence[chosen], sample_weight=weight[chosen])
-        assert found.draws[1] == pytest.approx(expected)
+        assert interval.draws[1] == pytest.approx(expected)
 
     @pytest.mark.parametrize("name", metrics.METRICS)
     def test_samples_without_weight_are_not_drawn(self, name, predictions, rng):
@@ -98,8 +100,8 @@ class TestBootstrap:
         labels, probs = predictions
         weight = np.zeros(len(labels))
         weight[7] = 1.0
-        found = metrics.bootstrap(name, labels, probs, sample_weight=weight, n_resamples=20)
-        np.testing.assert_array_equal(found.draws, found.draws[0])
+        interval = metrics.bootstrap(name, labels, probs, sample_weight=weight, n_resamples=20)
+        np.testing.assert_array_equal(interval.draws, interval.draws[0])
         against = metrics.compare(name, labels, probs, probs[:, ::-1], sample_weight=weight, n_resamples=20)
         np.testing.assert_array_equal(against.draws, against.draws[0])
 
@@ -107,23 +109,23 @@ class TestBootstrap:
         correct, confidence = outcomes
         weight = np.zeros(400)
         weight[100:300] = 1.0
-        found = metrics.bootstrap("ece", correct, confidence, sample_weight=weight, n_resamples=4)
+        interval = metrics.bootstrap("ece", correct, confidence, sample_weight=weight, n_resamples=4)
         alone = metrics.bootstrap("ece", correct[100:300], confidence[100:300], n_resamples=4)
-        np.testing.assert_allclose(found.draws, alone.draws)
+        np.testing.assert_allclose(interval.draws, alone.draws)
 
-    def test_score_travels_with_its_samples(self, outcomes, rng):
+    def test_doubt_is_resampled_with_its_samples(self, outcomes, rng):
         correct, confidence = outcomes
-        score = rng.random(400)
-        found = metrics.bootstrap("aurc", correct, confidence, score=score, n_resamples=1, random_state=0)
+        doubt = rng.random(400)
+        interval = metrics.bootstrap("aurc", correct, confidence, doubt=doubt, n_resamples=1, random_state=0)
         chosen = np.random.default_rng(0).spawn(1)[0].integers(0, 400, 400)
-        assert found.draws[0] == pytest.approx(naive.aurc(correct[chosen], score[chosen]))
-        assert found.value == pytest.approx(metrics.aurc(correct, confidence, score=score))
+        assert interval.draws[0] == pytest.approx(naive.aurc(correct[chosen], doubt[chosen]))
+        assert interval.value == pytest.approx(metrics.aurc(correct, confidence, doubt=doubt))
 
     def test_undefined_draws_are_left_out(self):
         """With one wrong prediction, a third of the resamples have none, and no AUROC."""
-        found = metrics.bootstrap("error_auroc", [True] * 9 + [False], np.linspace(0.9, 0.5, 10), n_resamples=50)
-        assert np.isnan(found.draws).any()
-        assert found.low == found.high == found.value == 1.0
+        interval = metrics.bootstrap("error_auroc", [True] * 9 + [False], np.linspace(0.9, 0.5, 10), n_resamples=50)
+        assert np.isnan(interval.draws).any()
+        assert interval.low == interval.high == interval.value == 1.0
         never = metrics.bootstrap("error_auroc", [True] * 3, [0.5, 0.6, 0.7], n_resamples=5)
         assert np.isnan([never.value, never.low, never.high]).all()
 
@@ -148,69 +150,69 @@ class TestBootstrap:
 
 
 class TestCompare:
-    def test_each_side_has_its_own_score(self, outcomes, rng):
+    def test_each_side_has_its_own_doubt(self, outcomes, rng):
         correct, confidence = outcomes
-        score = rng.random(len(correct))
-        found = metrics.compare("error_auroc", correct, confidence, confidence, score_b=score, n_resamples=20)
-        assert found.value_a == metrics.error_auroc(correct, confidence)
-        assert found.value_b == metrics.error_auroc(correct, confidence, score=score)
-        same = metrics.compare("aurc", correct, confidence, confidence, score=score, n_resamples=20)
-        assert same.value_a == same.value_b == metrics.aurc(correct, confidence, score=score)
-        with pytest.raises(errors.ParameterError, match="give one or the other"):
-            metrics.compare("aurc", correct, confidence, confidence, score=score, score_a=score)
-        with pytest.raises(errors.ParameterError, match="ece has no option 'score'"):
-            metrics.compare("ece", correct, confidence, confidence, score_a=score)
+        doubt = rng.random(len(correct))
+        comparison = metrics.compare("error_auroc", correct, confidence, confidence, doubt_b=doubt, n_resamples=20)
+        assert comparison.value_a == metrics.error_auroc(correct, confidence)
+        assert comparison.value_b == metrics.error_auroc(correct, confidence, doubt=doubt)
+        same = metrics.compare("aurc", correct, confidence, confidence, doubt=doubt, n_resamples=20)
+        assert same.value_a == same.value_b == metrics.aurc(correct, confidence, doubt=doubt)
+        with pytest.raises(errors.ParameterError, match="do not give both"):
+            metrics.compare("aurc", correct, confidence, confidence, doubt=doubt, doubt_a=doubt)
+        with pytest.raises(errors.ParameterError, match="ece has no option 'doubt'"):
+            metrics.compare("ece", correct, confidence, confidence, doubt_a=doubt)
 
     def test_infinite_values(self):
         """Minus infinity, undefined, and plus infinity where one has excluded what happened."""
         labels, impossible, fair = [0] * 9 + [1], [[1.0, 0.0]] * 10, [[0.5, 0.5]] * 10
-        found = metrics.compare("nll", labels, impossible, fair, n_resamples=50)
-        assert (found.difference, found.high) == (np.inf, np.inf)
-        assert found.low == pytest.approx(-np.log(2))
-        assert found.losses == np.isinf(found.draws).sum()
-        assert found.wins == 50 - found.losses > 0
+        comparison = metrics.compare("nll", labels, impossible, fair, n_resamples=50)
+        assert (comparison.difference, comparison.high) == (np.inf, np.inf)
+        assert comparison.low == pytest.approx(-np.log(2))
+        assert comparison.losses == np.isinf(comparison.draws).sum()
+        assert comparison.wins == 50 - comparison.losses > 0
         mirrored = metrics.compare("nll", labels, fair, impossible, n_resamples=50)
-        assert (mirrored.low, mirrored.high) == (-np.inf, -found.low)
+        assert (mirrored.low, mirrored.high) == (-np.inf, -comparison.low)
         neither = metrics.compare("nll", labels, impossible, impossible, n_resamples=50)
         assert np.isnan([neither.difference, neither.low, neither.high]).all()
         assert (neither.wins, neither.losses) == (0, 0)
 
-    def test_against_itself(self, predictions):
+    def test_difference_from_itself_is_zero(self, predictions):
         labels, probs = predictions
-        found = metrics.compare("brier", labels, probs, probs, n_resamples=20)
-        assert (found.difference, found.wins, found.losses) == (0.0, 0, 0)
-        assert found.low == found.high == 0.0
+        comparison = metrics.compare("brier", labels, probs, probs, n_resamples=20)
+        assert (comparison.difference, comparison.wins, comparison.losses) == (0.0, 0, 0)
+        assert comparison.low == comparison.high == 0.0
 
     @pytest.mark.parametrize("name", ["ece", "accuracy", "nll", "error_auroc"])
     def test_is_paired(self, name, predictions, rng):
         labels, a = predictions
         b = 0.6 * a + 0.4 * rng.dirichlet(np.ones(4), len(a))
-        found = metrics.compare(name, labels, a, b, n_resamples=3, random_state=2)
+        comparison = metrics.compare(name, labels, a, b, n_resamples=3, random_state=2)
         chosen = np.random.default_rng(2).spawn(3)[2].integers(0, len(labels), len(labels))
         metric = metrics.METRICS[name].function
         expected = metric(labels[chosen], a[chosen]) - metric(labels[chosen], b[chosen])
-        assert found.draws[2] == pytest.approx(expected, abs=1e-12)
-        assert found.difference == pytest.approx(metric(labels, a) - metric(labels, b))
+        assert comparison.draws[2] == pytest.approx(expected, abs=1e-12)
+        assert comparison.difference == pytest.approx(metric(labels, a) - metric(labels, b))
 
-    def test_winning_follows_the_metrics_direction(self, predictions):
+    def test_wins_follow_the_direction_of_the_metric(self, predictions):
         labels, probs = predictions
         worse = 0.5 * probs + 0.5 * np.roll(probs, 1, axis=1)
         for name in ("accuracy", "nll"):
-            found = metrics.compare(name, labels, probs, worse, n_resamples=50)
-            assert (found.wins, found.losses, found.n_resamples) == (50, 0, 50)
-            assert (found.high < 0) if name == "nll" else (found.low > 0)
+            comparison = metrics.compare(name, labels, probs, worse, n_resamples=50)
+            assert (comparison.wins, comparison.losses, comparison.n_resamples) == (50, 0, 50)
+            assert (comparison.high < 0) if name == "nll" else (comparison.low > 0)
 
 
 class TestNoiseFloor:
     def test_draws(self, outcomes):
         _, confidence = outcomes
-        found = metrics.noise_floor("ece", confidence, n_draws=4, random_state=7, n_bins=10)
+        floor = metrics.noise_floor("ece", confidence, n_draws=4, random_state=7, n_bins=10)
         ordered = np.sort(confidence)
         drawn = np.random.default_rng(7).spawn(4)[3].random(400) < ordered
-        assert found.draws[3] == pytest.approx(metrics.ece(drawn, ordered, n_bins=10))
-        assert found.mean == pytest.approx(found.draws.mean())
+        assert floor.draws[3] == pytest.approx(metrics.ece(drawn, ordered, n_bins=10))
+        assert floor.mean == pytest.approx(floor.draws.mean())
 
-    def test_certainty_has_no_noise(self):
+    def test_noise_of_certain_predictions_is_zero(self):
         for name in ("ece", "ece_kde", "ks_error", "smooth_ece", "debiased_ece"):
             assert metrics.noise_floor(name, [1.0] * 20, n_draws=5).mean == 0.0
 
@@ -228,7 +230,7 @@ class TestNoiseFloor:
         floor = metrics.noise_floor("brier", probs, n_draws=50)
         assert floor.mean == pytest.approx(1 - 0.38, abs=0.01)  # 1 - sum of squares
 
-    def test_more_samples_less_noise(self, rng):
+    def test_noise_falls_with_more_samples(self, rng):
         confidence = rng.random(4000)
         few, many = (metrics.noise_floor("ece_kde", confidence[:n], n_draws=40).mean for n in (250, 4000))
         assert many < few / 2
@@ -251,7 +253,7 @@ class TestReliabilityCurve:
 
     @settings(max_examples=examples(40))
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.sampled_from([0.5, 0.8, 0.95]))
-    def test_band_holds_what_it_promises(self, confidence, level):
+    def test_band_covers_with_its_level(self, confidence, level):
         """At most half of the rest falls below the band, at most half above; and no narrower band will do."""
         curve = metrics.reliability_curve([True] * len(confidence), confidence, n_bins=1, confidence_level=level)
         chances, n = np.array(naive.count_distribution(confidence)), len(confidence)
@@ -359,7 +361,7 @@ class TestSummary:
         written = metrics.Summary((row,), 3).to_dict()["error_auroc"]
         assert set(written.values()) == {None}
 
-    def test_unknown_row_is_answered_with_the_known_ones(self, outcomes):
+    def test_unknown_row_is_an_error_with_the_known_ones(self, outcomes):
         from veridical.errors import UnknownNameError
 
         with pytest.raises(UnknownNameError, match="ece_kde, ece, ks_error, accuracy"):
@@ -369,42 +371,47 @@ class TestSummary:
 class TestUncertainty:
     def test_parts(self, rng):
         probs = rng.dirichlet(np.ones(3), (4, 20))
-        found = metrics.predictive_uncertainty(probs)
+        uncertainty = metrics.predictive_uncertainty(probs)
         mean = probs.mean(axis=0)
-        np.testing.assert_allclose(found.total_entropy, -(mean * np.log(mean)).sum(axis=1))
-        np.testing.assert_allclose(found.member_entropy, -(probs * np.log(probs)).sum(axis=2).mean(axis=0))
-        assert (found.mutual_information > 0).all()
+        np.testing.assert_allclose(uncertainty.total_entropy, -(mean * np.log(mean)).sum(axis=1))
+        np.testing.assert_allclose(uncertainty.member_entropy, -(probs * np.log(probs)).sum(axis=2).mean(axis=0))
+        assert (uncertainty.mutual_information > 0).all()
 
     def test_no_samples(self):
-        found = metrics.predictive_uncertainty(np.ones((2, 0, 2)))
-        for values in (found.total_entropy, found.member_entropy, found.mutual_information, found.hv):
+        uncertainty = metrics.predictive_uncertainty(np.ones((2, 0, 2)))
+        for values in (
+            uncertainty.total_entropy,
+            uncertainty.member_entropy,
+            uncertainty.mutual_information,
+            uncertainty.hv,
+        ):
             assert values.shape == (0,)
 
     def test_unanimous(self):
-        found = metrics.predictive_uncertainty(np.tile([[0.2, 0.8]], (3, 5, 1)))
-        np.testing.assert_allclose(found.mutual_information, 0.0, atol=1e-15)
-        np.testing.assert_allclose(found.hv, 0.0, atol=1e-15)
+        uncertainty = metrics.predictive_uncertainty(np.tile([[0.2, 0.8]], (3, 5, 1)))
+        np.testing.assert_allclose(uncertainty.mutual_information, 0.0, atol=1e-15)
+        np.testing.assert_allclose(uncertainty.hv, 0.0, atol=1e-15)
 
     @pytest.mark.parametrize("kind", ["logits", "log_probs"])
     def test_kinds_and_axes(self, rng, kind):
         logits = rng.standard_normal((4, 20, 3))
         probs = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
-        given_scores = logits if kind == "logits" else np.log(probs)
+        values = logits if kind == "logits" else np.log(probs)
         expected = metrics.predictive_uncertainty(probs)
-        found = metrics.predictive_uncertainty(given_scores.swapaxes(0, 1), kind=kind, sources_axis=1)
+        uncertainty = metrics.predictive_uncertainty(values.swapaxes(0, 1), kind=kind, sources_axis=1)
         for name in ("total_entropy", "member_entropy", "mutual_information", "hv"):
-            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+            np.testing.assert_allclose(getattr(uncertainty, name), getattr(expected, name), atol=1e-12)
 
-    def test_absent_members(self, rng):
+    def test_absent_sources_do_not_count(self, rng):
         probs = rng.dirichlet(np.ones(3), (4, 6))
         holes = probs.copy()
         holes[2, :] = np.nan
         expected = metrics.predictive_uncertainty(probs[[0, 1, 3]])
-        found = metrics.predictive_uncertainty(holes, missing="skip")
+        uncertainty = metrics.predictive_uncertainty(holes, missing="skip")
         for name in ("total_entropy", "member_entropy", "mutual_information", "hv"):
-            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+            np.testing.assert_allclose(getattr(uncertainty, name), getattr(expected, name), atol=1e-12)
 
-    def test_bad_input_is_told_as_in_truth_discovery(self):
+    def test_bad_input_is_rejected_as_in_truth_discovery(self):
         from veridical.errors import NotNormalisedError
 
         with pytest.raises(NotNormalisedError, match="source 1, sample 0"):

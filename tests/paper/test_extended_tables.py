@@ -178,6 +178,6 @@ def test_two_temperature_scalings_are_told_apart():
 def test_samples_keep_their_losses_when_sorted(rng):
     """A loss per sample goes where its sample goes."""
     scores = calibrated_scores(rng, 50)
-    sample = Sample(scores.confidence, scores.correct, score=scores.nll)
+    sample = Sample(scores.confidence, scores.correct, doubt=scores.nll)
     order = sample.order()
-    np.testing.assert_array_equal(sample.taken(order).score, scores.nll[order])
+    np.testing.assert_array_equal(sample.taken(order).doubt, scores.nll[order])

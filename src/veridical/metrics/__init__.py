@@ -1,7 +1,7 @@
-"""Metrics of predictions: calibration errors, proper scores, selective prediction, and what their values are worth.
+"""Metrics of predictions: calibration errors, proper scoring rules, selective prediction, noise floors and intervals.
 
 Every metric takes ``(y_true, probs)``: integer labels with probabilities of shape (N, L), or booleans (was the
-prediction right?) with one confidence per sample.  Names are imported when they are first used.
+prediction right?) with one confidence per sample.  Modules are imported on first use.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from veridical.predictions.validation import (
 Binning = Literal["mass", "width"]
 Norm = Literal[1, 2, "max"]
 BINNINGS = ("mass", "width")
-#: More bins than this say nothing that fewer do not, and would fill memory.
+#: The largest number of bins; more would only take memory.
 MOST_BINS = 1_000_000
 
 _BLOCK = 1 << 19
@@ -66,7 +66,7 @@ def bin_edges(confidence: Any, n_bins: int = 15, binning: str = "mass", weight: 
 
 
 def _edges(confidence: Floats, n_bins: int, binning: str, weight: Floats | None) -> Floats:
-    """:func:`bin_edges` of what was checked before."""
+    """:func:`bin_edges` of checked input."""
     if binning == "width":
         return np.linspace(0.0, 1.0, n_bins + 1)
     if weight is None:
@@ -87,12 +87,12 @@ def _cuts(n_samples: int, n_bins: int) -> npt.NDArray[np.intp]:
 
 
 def _count_repetitions(weight: Floats) -> bool:
-    """Whether weights are whole numbers, which say how often each sample occurred."""
+    """Whether weights are whole numbers, which count repetitions."""
     return np.array_equal(weight, np.floor(weight))
 
 
 def _weighted_cuts(weight: Floats, n_bins: int) -> npt.NDArray[np.intp]:
-    """The same positions where sorted sample i stands for ``weight[i]`` samples."""
+    """The same positions if sorted sample i counts ``weight[i]`` times."""
     cumulative = np.cumsum(weight)
     if _count_repetitions(weight):
         return np.searchsorted(cumulative, _cuts(int(cumulative[-1]), n_bins), side="right")
@@ -110,7 +110,7 @@ def sums_per_bin(sample: Sample, edges: Floats, *, equal_width: bool = False) ->
 
     sums, fine = zip(*run_blocks(block_sums, range(0, len(sample), _BLOCK)), strict=True)
     if not all(fine):
-        check_confidences(sample.confidence)  # says which one is wrong
+        check_confidences(sample.confidence)  # raises an error that names the sample
     total: Floats = np.sum(sums, axis=0)
     return total
 
@@ -133,7 +133,7 @@ def bins_of(sample: Sample, n_bins: int, binning: str) -> tuple[Floats, Floats]:
 def ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass", norm: Norm = 1) -> float:
     """:func:`ece` of a checked sample."""
     is_name = isinstance(norm, (int, float, str, np.number)) and not isinstance(norm, bool)
-    if not is_name or norm not in (1, 2, "max"):  # an array would be compared entry by entry
+    if not is_name or norm not in (1, 2, "max"):  # the comparison of an array has no truth value
         raise ParameterError(f"norm {shown(norm)} is unknown; choose one of: 1, 2, 'max'.")
     _, (weight, confidence, correct) = bins_of(sample, n_bins, binning)
     filled = weight > 0
@@ -153,17 +153,17 @@ def ece(
     norm: Norm = 1,
     sample_weight: Any = None,
 ) -> float:
-    r"""Expected calibration error: how far confidence is from accuracy, averaged over bins of confidence.
+    r"""Expected calibration error: the mean gap between confidence and accuracy over bins of confidence.
 
     .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{N} \, |\mathrm{conf}(b) - \mathrm{acc}(b)|
 
-    Always about the top label, for two classes as for a thousand.  Bins are (lo, hi], 0 belongs to the first
+    The error of the top label, for any number of classes.  Bins are (lo, hi], 0 belongs to the first
     and 1 to the last; see :func:`bin_edges`.
 
     Parameters
     ----------
     y_true : (N,) integers, or (N,) booleans
-        Labels; or, beside one-dimensional ``probs``, whether each prediction was right.
+        Labels; or, with one-dimensional ``probs``, whether each prediction is right.
     probs : (N, L) array, or (N,) array
         Probabilities; or the confidence in each prediction.
     n_bins : int
@@ -189,8 +189,8 @@ def ece(
     >>> round(metrics.ece([True, True, False, True], [0.9, 0.8, 0.7, 0.6], n_bins=1), 12)
     0.0
     """
-    # Equally wide bins need only one look at the numbers, which checks them, too.
-    sample = check_sample(y_true, probs, sample_weight, look_later=isinstance(binning, str) and binning == "width")
+    # With equally wide bins one kernel both checks and adds up the confidences.
+    sample = check_sample(y_true, probs, sample_weight, check_later=isinstance(binning, str) and binning == "width")
     return ece_of(sample, n_bins=n_bins, binning=binning, norm=norm)
 
 
@@ -199,8 +199,8 @@ def classwise_ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass",
     probs, labels = sample.vectors("classwise_ece")
 
     def one_class(l: int) -> float:
-        scores = np.ascontiguousarray(probs[:, l], dtype=np.float64)
-        return ece_of(Sample(scores, labels == l, weight=sample.weight), n_bins=n_bins, binning=binning, norm=norm)
+        column = np.ascontiguousarray(probs[:, l], dtype=np.float64)
+        return ece_of(Sample(column, labels == l, weight=sample.weight), n_bins=n_bins, binning=binning, norm=norm)
 
     return float(np.mean(run_blocks(one_class, range(probs.shape[1]))))
 
@@ -217,7 +217,7 @@ def classwise_ece(
     """Mean over classes of the calibration error of each class's probability.
 
     For class l, all N probabilities of that class are binned and compared with how often the label is l.  A class
-    that never occurs counts as any other: its probabilities should be small.
+    that never occurs counts like any other: its probabilities should be small.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def debiased_ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass") 
         n_samples = np.round(size, 9)
     accuracy = correct / weight
     squared_gap = (confidence / weight - accuracy) ** 2
-    # The squared gap contains the variance of the bin's accuracy; one sample cannot tell the two apart.
+    # The squared gap contains the variance of the bin's accuracy, which one sample cannot estimate.
     several = n_samples > 1
     variance = accuracy[several] * (1 - accuracy[several]) / (n_samples[several] - 1)
     return float(np.sqrt(max((squared_gap[several] - variance) @ weight[several] / weight.sum(), 0.0)))
@@ -276,8 +276,8 @@ def debiased_ece(
               - \frac{\mathrm{acc}(b)(1 - \mathrm{acc}(b))}{n_b - 1}\Big]\Big)_+^{1/2}
 
     The plain estimate contains the variance of each bin's accuracy and so stays above zero for a perfectly
-    calibrated model; here that variance is subtracted.  A negative sum gives 0, and so does a bin with one sample,
-    which cannot tell error from variance.  Where weights are not all whole numbers, :math:`n_b - 1` is made of the
+    calibrated model; here that variance is subtracted.  A negative sum gives 0.  A bin with one sample
+    contributes 0, because its variance cannot be estimated.  If not all weights are whole numbers, :math:`n_b` is the
     bin's effective size :math:`(\sum w)^2 / \sum w^2`, which does not depend on the weights' scale.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Reliability curves: confidence against accuracy, with what chance alone would do."""
+"""Reliability curves: confidence against accuracy, with consistency bands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ReliabilityCurve:
     edges : (B + 1,) array
         Bins are (lo, hi].
     counts : (B,) array
-        Samples, or their total weight, per bin.
+        Samples, or their total weight, per bin.  Weights whose sum exceeds 2^53 are scaled down to it.
     confidence, accuracy : (B,) arrays
         Means per bin; NaN where it is empty.
     low, high : (B,) arrays
@@ -57,7 +57,7 @@ def _exact_band(confidence: Floats, tail: float) -> tuple[float, float]:
 def _approximate_band(confidence: Floats, weight: Floats, tail: float) -> tuple[float, float]:
     """The same from mean, variance and skewness (Cornish and Fisher), for weighted samples and large bins.
 
-    Of few and very skewed samples the expansion may leave the mean outside; the band is then extended to it.
+    For few and very skewed samples the expansion may exclude the mean; the band is then extended to it.
     """
     total = weight.sum()
     shares = weight / total
@@ -73,7 +73,7 @@ def _approximate_band(confidence: Floats, weight: Floats, tail: float) -> tuple[
 
 
 def _band(confidence: Floats, weight: Floats, tail: float) -> tuple[float, float]:
-    """The band of one bin; samples of equal weight are counted, whatever the weight."""
+    """The band of one bin; exact if its samples have equal weights."""
     if tail == 0.0:
         return 0.0, 1.0
     if len(confidence) <= _EXACT_UP_TO and np.all(weight == weight[0]):
@@ -114,9 +114,9 @@ def reliability_curve(
 ) -> ReliabilityCurve:
     """Mean confidence and accuracy per bin, with a consistency band.
 
-    The band says where a bin's accuracy would fall if its confidences were right: the quantiles of the Poisson
-    binomial distribution of its right predictions, exact for bins of up to 2,000 samples, otherwise (and with
-    unequal weights) from its mean, variance and skewness.  A weighted sample is one draw, right or wrong as a whole.
+    The band contains a bin's accuracy with probability ``confidence_level`` if its confidences are right.  Its ends are
+    quantiles of the Poisson binomial distribution of right predictions, exact for bins of up to 2,000 samples of equal
+    weight, otherwise from its mean, variance and skewness.  A weighted sample is one draw, right or wrong as a whole.
     A bin outside its band is evidence of miscalibration.
 
     Parameters
@@ -124,7 +124,7 @@ def reliability_curve(
     y_true, probs, n_bins, binning, sample_weight
         As in :func:`veridical.metrics.ece`, whose bins these are.
     edges : increasing numbers from 0 to 1, optional
-        Bins of your own instead, for instance those of another method's curve.
+        Fixed bins, for instance those of another method's curve.
     confidence_level : float
         From 0 to 1; with 1 the band is all of [0, 1].
 

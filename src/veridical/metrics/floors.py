@@ -1,4 +1,4 @@
-"""Noise floors: what a metric would be under perfect calibration."""
+"""Noise floors: values of a metric under perfect calibration."""
 
 from __future__ import annotations
 
@@ -48,17 +48,15 @@ class NoiseFloor:
         )
 
 
-def _unlabelled(confidence: Any, metric: Metric, sample_weight: Any, score: Any) -> Sample:
-    """A sample whose outcomes are still to be drawn."""
+def _unlabelled(confidence: Any, metric: Metric, sample_weight: Any, doubt: Any) -> Sample:
+    """A sample without outcomes."""
     values = as_numbers(confidence, "confidence")
     if values.ndim == 1 and metric.needs_vectors:
-        raise ShapeError(
-            f"{metric.name} needs the whole distributions; give probabilities of shape (samples, classes)."
-        )
+        raise ShapeError(f"{metric.name} needs whole distributions; give probabilities of shape (samples, classes).")
     if values.ndim == 0:
-        check_confidences(values)  # says what to give instead
+        check_confidences(values)  # raises an error
     placeholder = np.zeros(len(values), dtype=bool if values.ndim == 1 else np.int64)
-    sample = check_sample(placeholder, values, sample_weight, score)
+    sample = check_sample(placeholder, values, sample_weight, doubt)
     if not metric.needs_vectors:
         sample.probs = sample.labels = None
     return sample
@@ -82,10 +80,10 @@ def noise_floor(
     n_threads: int | None = None,
     **options: Any,
 ) -> NoiseFloor:
-    """What a metric would be if these confidences were perfectly calibrated.
+    """The distribution of a metric if these confidences were perfectly calibrated.
 
-    Outcomes are drawn from the predictions themselves, right with probability ``confidence``, many times.  An error
-    within these quantiles cannot be told from perfect calibration; an error below them is no merit.
+    Outcomes are drawn many times from the predictions themselves, right with probability ``confidence``.  An error
+    within these quantiles is no evidence of miscalibration, and an error below them is not better than one within.
 
     Parameters
     ----------
@@ -116,10 +114,10 @@ def noise_floor(
     >>> 0 < floor.mean < 0.1
     True
     """
-    found = get_metric(metric)
+    described = get_metric(metric)
     n_draws = check_integer(n_draws, "n_draws", 1, MOST_DRAWS)
     levels = _check_quantiles(quantiles)
-    evaluate = evaluator(found, options)
-    sample = _unlabelled(confidence, found, sample_weight, options.get("score"))
+    evaluate = evaluator(described, options)
+    sample = _unlabelled(confidence, described, sample_weight, options.get("doubt"))
     draws = redraw_outcomes([evaluate], sample, n_draws=n_draws, random_state=random_state, n_threads=n_threads)
     return NoiseFloor.from_draws(metric, draws[:, 0], levels)

@@ -1,6 +1,6 @@
-"""Calibration errors as losses: their value with their gradient by the confidences.
+"""Calibration errors as losses: values and gradients with respect to the confidences.
 
-These are called thousands of times by optimisers with arrays that were checked before, so nothing is checked here.
+Optimisers call these thousands of times with checked arrays, so nothing is checked here.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def interval_of(
 ) -> tuple[float, float]:
     """The interval's ends, from ``least`` to ``most``; draws on which the metric is undefined (NaN) are left out.
 
-    An infinite value has no quantiles to speak of: its interval goes from there to the furthest finite draw.
+    The interval of an infinite value reaches from the furthest finite draw to infinity.
     """
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
     check_choice(method, INTERVALS, "method")
@@ -135,8 +135,8 @@ def bootstrap(
     confidence_level : float
     method : {"basic", "percentile"}
         Quantiles of the resampled values, mirrored at the value itself; or as they are.  Calibration errors are larger
-        on resamples than on the sample, as they are larger on the sample than in truth; mirroring takes that out,
-        and the plain quantiles often miss the true error altogether.
+        on resamples than on the sample, as they are larger on the sample than in truth; mirroring corrects for
+        this, while the plain quantiles often miss the true error altogether.
     random_state : int, numpy.random.Generator or None
     n_threads : int, optional
     **options
@@ -157,15 +157,15 @@ def bootstrap(
     >>> result.value, 0.65 < result.low < 0.8 < result.high < 0.95
     (0.8, True)
     """
-    found = get_metric(metric)
-    evaluate = evaluator(found, options)
+    described = get_metric(metric)
+    evaluate = evaluator(described, options)
     check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
-    sample = check_sample(y_true, probs, sample_weight, options.get("score"))
+    sample = check_sample(y_true, probs, sample_weight, options.get("doubt"))
     value = evaluate(sample)
     draws = resample([evaluate], [sample], n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)[
         :, 0
     ]
-    low, high = interval_of(value, draws, confidence_level, method, most=found.highest)
+    low, high = interval_of(value, draws, confidence_level, method, most=described.highest)
     return Bootstrap(metric, value, low, high, confidence_level, *_spread_and_bias(value, draws), draws)
 
 
@@ -175,8 +175,8 @@ def compare(
     probs_a: Any,
     probs_b: Any,
     *,
-    score_a: Any = None,
-    score_b: Any = None,
+    doubt_a: Any = None,
+    doubt_b: Any = None,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
     method: Interval = "basic",
@@ -185,7 +185,7 @@ def compare(
     n_threads: int | None = None,
     **options: Any,
 ) -> Comparison:
-    """Is a better than b?  Both are evaluated on the same resamples of the same samples.
+    """Compare two sets of predictions by one metric, on the same resamples of the same samples.
 
     Parameters
     ----------
@@ -194,8 +194,8 @@ def compare(
     y_true : (N,) integers
     probs_a, probs_b : (N, L) arrays
         Or, with boolean ``y_true``, two sets of confidences (N,) in the same predictions.
-    score_a, score_b : (N,) arrays, optional
-        For metrics that rank samples by a ``score``: each side's own; one left out ranks by confidence.
+    doubt_a, doubt_b : (N,) arrays, optional
+        For metrics that rank samples by ``doubt``: one per side, by default minus the confidence.
     n_resamples, confidence_level, method, random_state, sample_weight, n_threads, **options
         As in :func:`bootstrap`.
 
@@ -211,24 +211,24 @@ def compare(
     >>> result.wins, round(result.difference, 12)
     (100, -0.2)
     """
-    found = get_metric(metric)
-    if score_a is not None or score_b is not None:
-        if options.get("score") is not None:
-            raise ParameterError("score is for both sides, score_a and score_b for one each; give one or the other.")
-        options["score"] = None  # the metric must have that option
-    evaluate = evaluator(found, options)
+    described = get_metric(metric)
+    if doubt_a is not None or doubt_b is not None:
+        if options.get("doubt") is not None:
+            raise ParameterError("doubt is for both sides, doubt_a and doubt_b for one each; do not give both.")
+        options["doubt"] = None  # the metric must have that option
+    evaluate = evaluator(described, options)
     check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
-    both = options.get("score")
-    sides = ((probs_a, both if score_a is None else score_a), (probs_b, both if score_b is None else score_b))
-    samples = [check_sample(y_true, probs, sample_weight, score) for probs, score in sides]
+    both = options.get("doubt")
+    sides = ((probs_a, both if doubt_a is None else doubt_a), (probs_b, both if doubt_b is None else doubt_b))
+    samples = [check_sample(y_true, probs, sample_weight, doubt) for probs, doubt in sides]
     value_a, value_b = (evaluate(sample) for sample in samples)
     draws = resample([evaluate], samples, n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)
-    with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined, and says so by being NaN
+    with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined: NaN
         differences = draws[:, 0] - draws[:, 1]
     low, high = interval_of(
-        value_a - value_b, differences, confidence_level, method, least=-found.highest, most=found.highest
+        value_a - value_b, differences, confidence_level, method, least=-described.highest, most=described.highest
     )
-    better = -differences if found.lower_is_better else differences
+    better = -differences if described.lower_is_better else differences
     return Comparison(
         metric=metric,
         value_a=value_a,

@@ -19,10 +19,10 @@ _NO_BANDWIDTH = 1e-12
 #: Grid cells per kernel half-width, and the fewest and most cells of a grid.
 _CELLS_PER_HALF_WIDTH = 256
 _FEWEST_CELLS, _MOST_CELLS = 1 << 10, 1 << 20
-#: A few samples close together and one far away want more cells than they are worth: beyond 2^14, so many a sample.
+#: Beyond 2^14 cells, at most so many per sample: a few samples close together and one far away would need more.
 _CELLS_PER_SAMPLE = 64
-#: A kernel this much wider than [0, 1] is uniform on it, once mirrored: its slowest wave is damped to
-#: 105 / (256 pi)^4 < 1e-9.  Wider ones would only take memory.
+#: A mirrored kernel this much wider than [0, 1] is uniform on it: its slowest wave is damped to
+#: 105 / (256 pi)^4 < 1e-9.  A wider one would only take memory.
 _WIDEST_HALF_WIDTH = 256.0
 
 
@@ -32,8 +32,8 @@ class ReflectingGrid:
 
     It covers the confidences and one kernel half-width to each side, but not more than [0, 1].  Mirroring the
     samples at its two ends, again and again, is what the even periodic extension behind the type-I cosine
-    transform does.  Where an end is 0 or 1, that is the mirroring that the method asks for; where it is not, the
-    mirrored kernels do not reach back into the grid.
+    transform does.  Where an end is 0 or 1, this is the mirroring of the method; where it is not, the mirrored
+    kernels do not reach back into the grid.
     """
 
     origin: float
@@ -43,19 +43,19 @@ class ReflectingGrid:
 
     @classmethod
     def around(cls, confidence: Floats, bandwidth: float, weight: Floats | None = None) -> ReflectingGrid:
-        """A grid for these confidences, with cells small beside the kernel."""
+        """A grid for these confidences, with cells much smaller than the kernel."""
         half_width = min(HALF_WIDTH * bandwidth, _WIDEST_HALF_WIDTH)
         counted = confidence if weight is None else confidence[weight > 0]
         low = max(float(counted.min()) - half_width, 0.0)
         high = min(float(counted.max()) + half_width, 1.0)
-        wanted = _CELLS_PER_HALF_WIDTH * (high - low) / half_width
+        cells = _CELLS_PER_HALF_WIDTH * (high - low) / half_width
         most = min(max(_CELLS_PER_SAMPLE * len(counted), 1 << 14), _MOST_CELLS)
-        n_cells = 1 << int(np.ceil(np.log2(np.clip(wanted, _FEWEST_CELLS, most))))
+        n_cells = 1 << int(np.ceil(np.log2(np.clip(cells, _FEWEST_CELLS, most))))
         return cls(low, (high - low) / n_cells, n_cells, half_width)
 
     @property
     def nodes(self) -> Floats:
-        """Where the grid's n_cells + 1 nodes lie."""
+        """Positions of the n_cells + 1 nodes."""
         nodes: Floats = self.origin + self.step * np.arange(self.n_cells + 1, dtype=np.float64)
         return nodes
 
@@ -90,8 +90,8 @@ class ReflectingGrid:
         """x P(x) - A(x) at the nodes, as mass per cell: their sum (half of it at the ends) is the integral times N."""
         masses = np.zeros((2, self.n_cells + 1))
         spread_onto_grid(confidence, correct, weight, self.origin, 1 / self.step, masses)
-        everyone, right = self.smooth(masses, spectrum)
-        gaps: Floats = everyone * self.nodes - right
+        density, right_density = self.smooth(masses, spectrum)
+        gaps: Floats = density * self.nodes - right_density
         return gaps
 
 
@@ -114,7 +114,7 @@ def default_bandwidth(confidence: Floats, correct: Booleans, weight: Floats | No
 def resolve_bandwidth(
     bandwidth: float | None, confidence: Floats, correct: Booleans, weight: Floats | None = None
 ) -> float:
-    """The bandwidth to use: as asked, else from the sample; 0 where there is nothing to smooth with."""
+    """``bandwidth``, by default from the sample; 0 if it is too small to smooth with."""
     if bandwidth is None:
         bandwidth = default_bandwidth(confidence, correct, weight)
     return 0.0 if bandwidth < _NO_BANDWIDTH else float(bandwidth)

@@ -1,4 +1,4 @@
-"""Accuracy and proper scores."""
+"""Accuracy and proper scoring rules."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def accuracy(y_true: Any, probs: Any, *, sample_weight: Any = None) -> float:
 
 def _log_losses(sample: Sample) -> Floats:
     probs, labels = sample.vectors("nll")
-    with np.errstate(divide="ignore"):  # infinite by definition, see the docstring
+    with np.errstate(divide="ignore"):  # an infinite loss is part of the definition
         losses: Floats = -np.log(probs[np.arange(len(labels)), labels].astype(np.float64))
     return losses
 
@@ -53,8 +53,7 @@ def nll_of(sample: Sample) -> float:
 def nll(y_true: Any, probs: Any, *, sample_weight: Any = None) -> float:
     r"""Negative log-likelihood, the mean of :math:`-\ln p_i[y_i]`.
 
-    Nothing is clipped: where a label has probability zero the result is infinite, because the model said that this
-    could not happen.
+    Nothing is clipped: if a label has probability zero, the result is infinite.
 
     Parameters
     ----------
@@ -118,8 +117,8 @@ def brier(y_true: Any, probs: Any, *, sample_weight: Any = None) -> float:
     return brier_of(check_sample(y_true, probs, sample_weight))
 
 
-#: Bounds of the inverse temperature: beyond them a fit only says that it wants all or nothing.
-_COLDEST, _HOTTEST = 1e2, 1e-2
+#: Bounds of the inverse temperature: separable samples have no finite optimum.
+_MOST_INVERSE, _LEAST_INVERSE = 1e2, 1e-2
 #: Stands for ln 0: its exponential is 0 at every temperature in the bounds.
 _LOG_OF_ZERO = -1e5
 
@@ -142,11 +141,11 @@ def _fit_inverse_temperature(logits: Floats, chosen: Floats, weight: Floats) -> 
 
     if not weight.any():
         return 1.0
-    if slope(_HOTTEST) >= 0:
-        return _HOTTEST
-    if slope(_COLDEST) <= 0:
-        return _COLDEST
-    return float(scipy.optimize.brentq(slope, _HOTTEST, _COLDEST, xtol=1e-10))
+    if slope(_LEAST_INVERSE) >= 0:
+        return _LEAST_INVERSE
+    if slope(_MOST_INVERSE) <= 0:
+        return _MOST_INVERSE
+    return float(scipy.optimize.brentq(slope, _LEAST_INVERSE, _MOST_INVERSE, xtol=1e-10))
 
 
 def calibrated_nll_of(sample: Sample, *, random_state: RandomState = 0) -> float:
@@ -162,22 +161,22 @@ def calibrated_nll_of(sample: Sample, *, random_state: RandomState = 0) -> float
     weight = np.ones(n_samples) if sample.weight is None else sample.weight
     in_first = np.arange(n_samples) < n_samples // 2
     check_random_state(random_state).shuffle(in_first)
-    if sample.origin is not None:  # sorting the samples must not change their halves
+    if sample.origin is not None:  # the halves must not depend on the order of the samples
         in_first = in_first[sample.origin]
     halves = np.flatnonzero(in_first), np.flatnonzero(~in_first)
     total = 0.0
-    for fitted, scored in (halves, halves[::-1]):
+    for fitted, evaluated in (halves, halves[::-1]):
         inverse = _fit_inverse_temperature(logits[fitted], chosen[fitted], weight[fitted])
-        losses = _log_normalisers(logits[scored], inverse)[0] - inverse * chosen[scored]
-        total += float(losses @ weight[scored])
+        losses = _log_normalisers(logits[evaluated], inverse)[0] - inverse * chosen[evaluated]
+        total += float(losses @ weight[evaluated])
     return total / sample.total_weight
 
 
 def calibrated_nll(y_true: Any, probs: Any, *, random_state: RandomState = 0, sample_weight: Any = None) -> float:
-    """Negative log-likelihood after temperature scaling that never saw the sample it is scored on.
+    """Negative log-likelihood after temperature scaling, cross-fitted on two halves.
 
     The samples are split at random into two halves.  A temperature is fitted on each by negative log-likelihood and
-    scored on the other; the result is the mean over all samples.  Models that differ only in how confident they are
+    evaluated on the other; the result is the mean over all samples.  Models that differ only in how confident they are
     become comparable.
 
     Parameters
@@ -185,15 +184,15 @@ def calibrated_nll(y_true: Any, probs: Any, *, random_state: RandomState = 0, sa
     y_true : (N,) integers
     probs : (N, L) array
     random_state : int, numpy.random.Generator or None
-        Decides the halves.
+        Determines the halves.
     sample_weight : (N,) array, optional
-        Weights of the losses, in fitting and in scoring.  A sample is in one half, whatever its weight.
+        Weights of the losses, in fitting and in evaluation.  A sample is in one half, whatever its weight.
 
     Returns
     -------
     float
-        From 0 to infinity.  Infinite, like :func:`nll`, where a label has probability zero: no temperature
-        helps.  One sample alone has nothing to be fitted on and keeps its own.  Temperatures stay from 0.01 to 100.
+        From 0 to infinity.  Infinite, like :func:`nll`, if a label has probability zero at all temperatures.  For one
+        sample, its :func:`nll`.  Temperatures are bounded by 0.01 and 100.
 
     References
     ----------

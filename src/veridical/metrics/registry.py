@@ -1,7 +1,7 @@
-"""The metrics by name: what summaries, the command line and the documentation are made from.
+"""The metrics by name, for summaries, tables, the command line and the documentation.
 
 Adding a metric is writing its module, with the public function ``NAME`` and ``NAME_of`` for a checked sample, and
-adding one entry here.  Modules are imported when a metric is used, so that listing names costs nothing.
+adding one entry here.  Modules are imported when a metric is used, so that listing names is cheap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from veridical.predictions.validation import check_choice
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric, and what one needs to know to use it.
+    """A metric and its properties.
 
     Attributes
     ----------
@@ -25,14 +25,14 @@ class Metric:
     title : str
         The name in sentences and legends.
     module : str
-        Where it lives in :mod:`veridical.metrics`.
+        Its module in :mod:`veridical.metrics`.
     meaning : str
         One line of explanation.
     lower_is_better : bool
     needs_vectors : bool
         Whether whole distributions (N, L) are needed, or confidences (N,) suffice.
     is_calibration_error : bool
-        Whether it measures calibration alone, so that a noise floor belongs beside it.
+        Whether it measures calibration alone, so that it has a noise floor.
     in_percent : bool
         Whether tables show it times 100.
     in_summary : bool
@@ -158,10 +158,10 @@ _ALL = (
         "error_auroc",
         "error AUROC",
         "selective",
-        "chance that a wrong prediction is more doubtful than a right one",
+        "probability that a wrong prediction has a larger doubt than a right one",
         lower_is_better=False,
     ),
-    Metric("aurc", "AURC", "selective", "error rate of the least doubtful samples, averaged over coverage"),
+    Metric("aurc", "AURC", "selective", "error rate of the samples with the least doubt, averaged over coverage"),
 )
 
 #: Name -> metric, the paper's columns first and in its order.
@@ -172,7 +172,7 @@ SUMMARY_METRICS: tuple[str, ...] = tuple(name for name, metric in METRICS.items(
 
 
 def get_metric(name: str) -> Metric:
-    """The metric called ``name``; an unknown name is answered with the list of names."""
+    """The metric called ``name``; an unknown name is an error that lists the names."""
     return METRICS[check_choice(name, METRICS, "metric")]
 
 

@@ -1,4 +1,4 @@
-"""Random draws of a sample, and metrics on them: what noise floors and intervals are made from.
+"""Random draws of a sample and metrics on them, for noise floors and intervals.
 
 Resamples are weights: how often each sample was drawn.  Samples are sorted by confidence once, and every metric is
 evaluated on reweighted, already sorted samples.  Each draw has a random generator of its own, so results do not
@@ -27,13 +27,13 @@ MOST_DRAWS = 10_000_000
 
 
 def evaluator(metric: Metric, options: Mapping[str, Any]) -> Evaluate:
-    """The metric with its options; an option that it does not have is answered with those it has."""
+    """The metric with its options; an unknown option is an error that lists the known ones."""
     known = [name for name in metric.function.__kwdefaults__ or {} if name != "sample_weight"]
     for name in options:
         if name not in known:
             raise ParameterError(f"{metric.name} has no option {name!r}; it has: {', '.join(known) or 'none'}.")
-    # A score per sample travels with the samples, so that it is sorted with them.
-    return partial(metric.of_sample, **{name: value for name, value in options.items() if name != "score"})
+    # The doubt is stored with the samples, so that it is sorted with them.
+    return partial(metric.of_sample, **{name: value for name, value in options.items() if name != "doubt"})
 
 
 def run_draws(
@@ -59,13 +59,13 @@ def resample(
 ) -> Floats:
     """Metrics on the same resamples of parallel samples; shape (n_resamples, samples * metrics), samples outermost.
 
-    Sample i of one is sample i of the others, of the same weight; each may be sorted its own way once it is in here.
-    Samples of weight zero do not count, so they are not drawn either: every resample has as many samples as count.
+    Sample i of one is sample i of the others, with the same weight.  Samples of weight zero are not drawn: every
+    resample has as many samples as there are positive weights.
     """
     orders = [sample.order() for sample in samples]
     ordered = [sample.taken(order, in_order=True) for sample, order in zip(samples, orders, strict=True)]
-    n_samples, given = len(samples[0]), samples[0].weight
-    counted = np.arange(n_samples) if given is None else np.flatnonzero(given)
+    n_samples, weight_before = len(samples[0]), samples[0].weight
+    counted = np.arange(n_samples) if weight_before is None else np.flatnonzero(weight_before)
 
     def draw(generator: np.random.Generator) -> list[float]:
         drawn_samples = counted[generator.integers(0, len(counted), len(counted))]
@@ -86,7 +86,7 @@ def _outcome_source(sample: Sample) -> Callable[[Floats], tuple[Booleans, Labels
         return lambda uniform: (uniform < sample.confidence, None)
     predicted = sample.probs.argmax(axis=1)
     cumulative = np.cumsum(sample.probs, axis=1, dtype=np.float64)
-    # The last sum is 1 only up to rounding; the scale makes it the end of the range all the same.
+    # The last sum is 1 only up to rounding, so uniform numbers are scaled to it.
     scale, last_class = cumulative[:, -1], sample.probs.shape[1] - 1
 
     def outcomes(uniform: Floats) -> tuple[Booleans, Labels]:
@@ -117,6 +117,6 @@ def redraw_outcomes(
 
 
 def defined_only(draws: Floats) -> Floats:
-    """The draws on which the metric has a value; where none has, one NaN."""
+    """The draws on which the metric is defined; one NaN if there are none."""
     defined = draws[~np.isnan(draws)]
     return defined if defined.size else draws[:1]

@@ -1,4 +1,4 @@
-"""What every metric is computed from: checked once, at the door."""
+"""The checked sample that every metric is computed from."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LEAST_SHARE = 1e-280
 
 
 class Sample:
-    """Checked predictions with what was true of them.
+    """Checked predictions and their outcomes.
 
     Attributes
     ----------
@@ -42,14 +42,14 @@ class Sample:
     correct : (N,) bool
         Whether the class that holds it (the first, on ties) is the label.
     probs, labels : (N, L) and (N,), or None
-        None where only confidences were given.
+        None if only confidences are available.
     weight : (N,) float64, or None for all ones
-    score : (N,) float64, or None for minus the confidence
+    doubt : (N,) float64, or None for minus the confidence
         Larger where the prediction is more doubtful.
     in_order : bool
         Whether samples are sorted by confidence.
     origin : (N,) integers, or None for 0..N-1
-        Where each sample stood when it was given.
+        Position of each sample in the input.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Sample:
         probs: npt.NDArray[Any] | None = None,
         labels: Labels | None = None,
         weight: Floats | None = None,
-        score: Floats | None = None,
+        doubt: Floats | None = None,
         in_order: bool = False,
         origin: npt.NDArray[np.intp] | None = None,
     ) -> None:
@@ -69,7 +69,7 @@ class Sample:
         self.probs = probs
         self.labels = labels
         self.weight = weight
-        self.score = score
+        self.doubt = doubt
         self.in_order = in_order
         self.origin = origin
         self._per_sample: dict[str, Floats] = {}
@@ -88,16 +88,16 @@ class Sample:
             return float(values.mean(dtype=np.float64))
         with np.errstate(invalid="ignore"):
             total = float(values @ self.weight)
-        if np.isnan(total):  # an infinite loss of a sample that does not count is no loss
+        if np.isnan(total):  # samples of weight zero do not count, even if their loss is infinite
             counted = self.weight > 0
             total = float(values[counted] @ self.weight[counted])
         return total / self.total_weight
 
     def vectors(self, metric: str) -> tuple[npt.NDArray[Any], Labels]:
-        """(probs, labels), or an error that names the metric that needs them."""
+        """(probs, labels); an error that names the metric if there are none."""
         if self.probs is None or self.labels is None:
             raise ShapeError(
-                f"{metric} needs the whole distributions; give integer labels and probabilities of shape "
+                f"{metric} needs whole distributions; give integer labels and probabilities of shape "
                 "(samples, classes)."
             )
         return self.probs, self.labels
@@ -109,14 +109,14 @@ class Sample:
         return self._per_sample[name]
 
     def reweighted(self, weight: Floats) -> Sample:
-        """The same samples with other weights."""
+        """The same samples with new weights."""
         other = Sample(
             self.confidence,
             self.correct,
             probs=self.probs,
             labels=self.labels,
             weight=weight,
-            score=self.score,
+            doubt=self.doubt,
             in_order=self.in_order,
             origin=self.origin,
         )
@@ -124,14 +124,14 @@ class Sample:
         return other
 
     def with_outcomes(self, correct: Booleans, labels: Labels | None) -> Sample:
-        """The same predictions and weights, had things turned out otherwise."""
+        """The same predictions and weights with other outcomes."""
         return Sample(
             self.confidence,
             correct,
             probs=self.probs,
             labels=labels,
             weight=self.weight,
-            score=self.score,
+            doubt=self.doubt,
             in_order=self.in_order,
             origin=self.origin,
         )
@@ -148,7 +148,7 @@ class Sample:
             probs=None if self.probs is None else self.probs[order],
             labels=None if self.labels is None else self.labels[order],
             weight=None if self.weight is None else self.weight[order],
-            score=None if self.score is None else self.score[order],
+            doubt=None if self.doubt is None else self.doubt[order],
             in_order=in_order,
             origin=order if self.origin is None else self.origin[order],
         )
@@ -163,7 +163,7 @@ class Sample:
 
 
 def _all_probabilities(values: Floats) -> bool:
-    """As at the door, but long arrays are read once, by all cores."""
+    """Whether all values lie from 0 to 1; long arrays are read by all cores."""
     if len(values) <= _BLOCK:
         return all_probabilities(values)
     from veridical._kernels.binning import all_probabilities as block_is_fine
@@ -189,41 +189,41 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats:
 
 
 def check_sample(
-    y_true: Any, probs: Any, sample_weight: Any = None, score: Any = None, *, look_later: bool = False
+    y_true: Any, probs: Any, sample_weight: Any = None, doubt: Any = None, *, check_later: bool = False
 ) -> Sample:
-    """The door of all metrics: labels with (N, L) probabilities, or booleans with (N,) confidences.
+    """Check the input of a metric: labels with (N, L) probabilities, or booleans with (N,) confidences.
 
-    With ``look_later`` the numbers among (N,) confidences are left to a kernel that passes over them anyway.
+    With ``check_later`` the range of (N,) confidences is left to the kernel that adds them up.
     """
-    scores = as_numbers(probs, "probs")
-    if scores.ndim == 1:
-        confidence = check_confidences(scores, are_fine=(lambda _: True) if look_later else _all_probabilities)
+    values = as_numbers(probs, "probs")
+    if values.ndim == 1:
+        confidence = check_confidences(values, are_fine=(lambda _: True) if check_later else _all_probabilities)
         correct = check_outcomes(y_true)
         check_same_length(y_true=correct, confidence=confidence)
         sample = Sample(confidence, correct)
     else:
-        distributions = check_distributions(scores)
+        distributions = check_distributions(values)
         n_samples, n_classes = distributions.shape
         if n_samples == 0:
             raise ShapeError("probs is empty; at least one sample is needed.")
         labels = check_labels(y_true, n_samples, n_classes)
         predicted = distributions.argmax(axis=1)
         confidence = distributions.max(axis=1).astype(np.float64)
-        np.minimum(confidence, 1.0, out=confidence)  # rounding may have left a top score of 1 + 1e-16
+        np.minimum(confidence, 1.0, out=confidence)  # rounding may have left a top probability of 1 + 1e-16
         sample = Sample(confidence, predicted == labels, probs=distributions, labels=labels)
     if sample_weight is not None:
         sample.weight = check_sample_weight(sample_weight, len(sample))
-    if score is not None:
-        sample.score = check_score(score, len(sample))
+    if doubt is not None:
+        sample.doubt = check_doubt(doubt, len(sample))
     return sample
 
 
-def check_score(score: Any, n_samples: int) -> Floats:
+def check_doubt(doubt: Any, n_samples: int) -> Floats:
     """One finite number per sample, larger where the prediction is more doubtful."""
-    values = as_numbers(score, "score").astype(np.float64)
+    values = as_numbers(doubt, "doubt").astype(np.float64)
     if values.shape != (n_samples,):
-        raise ShapeError(f"score has shape {values.shape}; give one number per sample, shape ({n_samples},).")
+        raise ShapeError(f"doubt has shape {values.shape}; give one number per sample, shape ({n_samples},).")
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
-        raise NotFiniteError(f"score of sample {wrong[0]} is {values[wrong[0]]}; replace it by a finite number.")
+        raise NotFiniteError(f"doubt of sample {wrong[0]} is {values[wrong[0]]}; replace it by a finite number.")
     return values

@@ -1,4 +1,4 @@
-"""How well a per-sample score tells wrong predictions from right ones."""
+"""Error detection and selective prediction: how well a per-sample doubt separates wrong predictions from right ones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from veridical.metrics.sample import Floats, Sample, check_sample
 
 
 def _by_doubt(sample: Sample) -> tuple[Floats, Floats]:
-    """Weights of right and of wrong predictions per group of equal score, from the least doubtful group on."""
-    doubt = -sample.confidence if sample.score is None else sample.score
+    """Weights of right and of wrong predictions per group of equal doubt, from the least doubtful group on."""
+    doubt = -sample.confidence if sample.doubt is None else sample.doubt
     weight = np.ones(len(sample)) if sample.weight is None else sample.weight
     order = np.argsort(doubt, kind="stable")
     weight, correct = weight[order], sample.correct[order]
@@ -32,23 +32,22 @@ def error_auroc_of(sample: Sample) -> float:
     return min(float(wrong @ (right_below + right / 2)), 1.0)
 
 
-def error_auroc(y_true: Any, probs: Any, *, score: Any = None, sample_weight: Any = None) -> float:
-    """Area under the ROC curve of finding wrong predictions by a score.
+def error_auroc(y_true: Any, probs: Any, *, doubt: Any = None, sample_weight: Any = None) -> float:
+    """Area under the ROC curve of detecting wrong predictions by their doubt.
 
-    The chance that a wrong prediction is more doubtful than a right one; ties count half.
+    The probability that a wrong prediction has a larger doubt than a right one; ties count half.
 
     Parameters
     ----------
     y_true, probs, sample_weight
         As in :func:`veridical.metrics.ece`.
-    score : (N,) array, optional
+    doubt : (N,) array, optional
         Larger where the prediction is more doubtful: HV, entropy, mutual information.  By default minus the confidence.
 
     Returns
     -------
     float
-        From 0 to 1, where 0.5 is chance; NaN where all predictions are right or all are wrong, because there is no
-        pair to compare.
+        From 0 to 1, where 0.5 is chance; NaN if all predictions are right or all are wrong.
 
     References
     ----------
@@ -61,13 +60,13 @@ def error_auroc(y_true: Any, probs: Any, *, score: Any = None, sample_weight: An
     >>> metrics.error_auroc([True, True, False], [0.9, 0.8, 0.5])
     1.0
     """
-    return error_auroc_of(check_sample(y_true, probs, sample_weight, score))
+    return error_auroc_of(check_sample(y_true, probs, sample_weight, doubt))
 
 
 def risk_at_coverage(sample: Sample, coverage: Floats) -> Floats:
-    """Error rate among the least doubtful samples, for each share ``coverage`` in (0, 1] of them that is kept.
+    """Error rate among the least doubtful samples, for each share ``coverage`` in (0, 1] that is kept.
 
-    Where a share ends within a group of equal scores, the group counts in proportion: its mean over all orders.
+    If a share ends within a group of equal doubt, the group counts in proportion, which is the mean over all orders.
     """
     right, wrong = _by_doubt(sample)
     covered, missed = np.cumsum(right + wrong), np.cumsum(wrong)
@@ -80,28 +79,28 @@ def aurc_of(sample: Sample) -> float:
     """:func:`aurc` of a checked sample."""
     right, wrong = _by_doubt(sample)
     counted = right + wrong > 0
-    everyone, wrong = (right + wrong)[counted], wrong[counted]
-    covered, missed = np.cumsum(everyone), np.cumsum(wrong)
-    rate = wrong / everyone
-    before, missed_before = covered - everyone, missed - wrong
+    total, wrong = (right + wrong)[counted], wrong[counted]
+    covered, missed = np.cumsum(total), np.cumsum(wrong)
+    rate = wrong / total
+    before, missed_before = covered - total, missed - wrong
     # Within a group of ties the k-th sample adds its group's rate, so the risk after k samples is
     # rate + (missed_before - before * rate) / k, and sums of 1/k are differences of the digamma function.
     harmonic = digamma(covered + 1) - digamma(before + 1)
-    return float((rate @ everyone + (missed_before - before * rate) @ harmonic) / covered[-1])
+    return float((rate @ total + (missed_before - before * rate) @ harmonic) / covered[-1])
 
 
-def aurc(y_true: Any, probs: Any, *, score: Any = None, sample_weight: Any = None) -> float:
+def aurc(y_true: Any, probs: Any, *, doubt: Any = None, sample_weight: Any = None) -> float:
     r"""Area under the risk-coverage curve: the error rate among the k least doubtful samples, averaged over k.
 
     .. math:: \mathrm{AURC} = \frac1N \sum_{k=1}^N \frac1k \sum_{i \le k} [\text{sample } i \text{ is wrong}]
 
-    over samples sorted by doubt.  Samples of equal score enter in all orders, averaged.
+    over samples sorted by doubt.  Samples of equal doubt enter in all orders, averaged.
 
     Parameters
     ----------
     y_true, probs, sample_weight
         As in :func:`veridical.metrics.ece`.
-    score : (N,) array, optional
+    doubt : (N,) array, optional
         Larger where the prediction is more doubtful; by default minus the confidence.
 
     Returns
@@ -119,4 +118,4 @@ def aurc(y_true: Any, probs: Any, *, score: Any = None, sample_weight: Any = Non
     >>> round(metrics.aurc([True, False], [0.9, 0.5]), 12)
     0.25
     """
-    return aurc_of(check_sample(y_true, probs, sample_weight, score))
+    return aurc_of(check_sample(y_true, probs, sample_weight, doubt))

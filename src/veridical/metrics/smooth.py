@@ -1,4 +1,4 @@
-"""Smooth calibration error: a kernel whose bandwidth is the error itself."""
+"""Smooth calibration error: the bandwidth of the kernel is the error itself."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import scipy.optimize
 from veridical._kernels.density import absolute_integral, spread_onto_grid
 from veridical.metrics.sample import Floats, Sample, check_sample
 
-#: Grids on [0, 1] to try in turn; one is fine enough when the bandwidth found spans this many of its cells.
+#: Grids on [0, 1], tried in turn; a grid is fine enough if the bandwidth spans at least this many of its cells.
 _GRIDS = (1 << 12, 1 << 16, 1 << 20)
 _CELLS_PER_BANDWIDTH = 16
 
 
 class _SmoothedResiduals:
-    """Residuals w - c on a grid over [0, 1], to be smoothed by a Gaussian that is mirrored at both ends.
+    """Residuals w - c on a grid over [0, 1], for smoothing by a Gaussian that is mirrored at both ends.
 
     In the cosine transform on [0, 1] that is a factor exp(-(pi k sigma)^2 / 2) for wave number k, all mirror images
     included, so one transform serves every bandwidth.
@@ -63,8 +63,8 @@ def smooth_ece(y_true: Any, probs: Any, *, sample_weight: Any = None) -> float:
               \qquad \mathrm{smECE} = \sigma^* \text{ with } \mathrm{smECE}_{\sigma^*} = \sigma^*
 
     with K the Gaussian mirrored at 0 and 1.  The error falls as the bandwidth grows, so the bandwidth that equals its
-    own error is unique, and nothing is left to choose.  Small changes of the confidences change it little, which no
-    binned error can say.
+    own error is unique, and there is no parameter to choose.  Unlike a binned error, it is continuous in the
+    confidences.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""All of the paper's columns in one call."""
+"""The default metrics in one table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from veridical.predictions.validation import RandomState, check_choice, check_fl
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One metric's value, and what it is worth.
+    """One metric's value with its noise floor and interval.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class SummaryRow:
             floor = f"{metric.text(self.floor)} (95 %: {metric.text(self.floor_high)})"
         if self.low is not None and self.high is not None:
             low, high = metric.text(self.low), metric.text(self.high)
-            # An interval that is a point at infinity, or undefined, is said once.
+            # An interval that is a point at infinity, or undefined, is printed once.
             interval = f"{low} to {high}" if math.isfinite(self.low) else high
         return [metric.title, metric.text(self.value), floor, interval]
 
@@ -129,16 +129,16 @@ def summary(
     sample_weight: Any = None,
     n_threads: int | None = None,
 ) -> Summary:
-    """The paper's columns: ECE-KDE, ECE, NLL, Brier, KS and accuracy, with noise floors and intervals.
+    """The default metrics, ECE-KDE, ECE, NLL, Brier, KS and accuracy, with noise floors and intervals.
 
     Parameters
     ----------
     y_true, probs, sample_weight
-        As in :func:`veridical.metrics.ece`.  With confidences alone, NLL and Brier are left out.
+        As in :func:`veridical.metrics.ece`.  NLL and Brier need probabilities of shape (N, L).
     floors : bool
-        Put beside each calibration error what it would be under perfect calibration.
+        Add the noise floor of each calibration error.
     intervals : bool
-        Put beside each metric a bootstrap interval; all metrics share the same resamples.
+        Add a bootstrap interval of each metric; all metrics use the same resamples.
     n_draws, n_resamples : int
     confidence_level : float
     random_state : int, numpy.random.Generator or None
@@ -173,7 +173,7 @@ def summary(
     rows = []
     for name, value in values.items():
         low, high = interval.get(name, (None, None))
-        found = floor.get(name)
-        mean, quantile = (None, None) if found is None else (found.mean, found.quantiles[0.95])
+        noise = floor.get(name)
+        mean, quantile = (None, None) if noise is None else (noise.mean, noise.quantiles[0.95])
         rows.append(SummaryRow(name, value, mean, quantile, low, high))
     return Summary(tuple(rows), len(sample))

@@ -1,4 +1,4 @@
-"""Per-sample measures of an ensemble's uncertainty."""
+"""Per-sample uncertainty of an ensemble."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _BLOCK_NUMBERS = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class PredictiveUncertainty:
-    """How uncertain an ensemble is about each sample, and why.
+    """Uncertainty of an ensemble about each sample, and its parts.
 
     Attributes
     ----------
     total_entropy : (N,) array
         Entropy of the mean distribution, in nats.
     member_entropy : (N,) array
-        Mean entropy of the members' distributions: the part on which they agree.
+        Mean entropy of the sources' distributions: the part on which they agree.
     mutual_information : (N,) array
         Their difference: the part that is disagreement.
     hv : (N,) array
@@ -41,20 +41,20 @@ class PredictiveUncertainty:
     hv: Floats
 
 
-def _block_entropies(given: Predictions, start: int, stop: int) -> tuple[Floats, Floats]:
-    """(entropy of the mean, mean entropy) of some samples; absent members, rows of NaN, do not count."""
-    scores = given.samples(start, stop).astype(np.float64)
-    present = np.logical_not(np.isnan(scores).all(axis=2))
-    scores[~present] = 0.0
-    if given.kind == "logits":
-        scores = softmax(scores, axis=2)
-    elif given.kind == "log_probs":
-        scores = np.exp(scores)
-    scores /= scores.sum(axis=2, keepdims=True) + ~present[:, :, None]
-    scores[~present] = 0.0
+def _block_entropies(predictions: Predictions, start: int, stop: int) -> tuple[Floats, Floats]:
+    """(entropy of the mean, mean entropy) of some samples; absent sources, rows of NaN, do not count."""
+    probs = predictions.samples(start, stop).astype(np.float64)
+    present = np.logical_not(np.isnan(probs).all(axis=2))
+    probs[~present] = 0.0
+    if predictions.kind == "logits":
+        probs = softmax(probs, axis=2)
+    elif predictions.kind == "log_probs":
+        probs = np.exp(probs)
+    probs /= probs.sum(axis=2, keepdims=True) + ~present[:, :, None]
+    probs[~present] = 0.0
     n_present = present.sum(axis=0)
-    total = entr(scores.sum(axis=0) / n_present[:, None]).sum(axis=1)
-    return total, entr(scores).sum(axis=(0, 2)) / n_present
+    total = entr(probs.sum(axis=0) / n_present[:, None]).sum(axis=1)
+    return total, entr(probs).sum(axis=(0, 2)) / n_present
 
 
 def predictive_uncertainty(
@@ -65,11 +65,11 @@ def predictive_uncertainty(
     missing: Missing = "raise",
     n_threads: int | None = None,
 ) -> PredictiveUncertainty:
-    r"""Total entropy, mean member entropy, mutual information and HV of each sample.
+    r"""Total entropy, mean entropy of the sources, mutual information and HV of each sample.
 
     .. math:: H\Big[\tfrac1S \sum_s z_s\Big] = \tfrac1S \sum_s H[z_s] + I
 
-    Any of them can be the ``score`` of :func:`veridical.metrics.error_auroc` and :func:`veridical.metrics.aurc`.
+    Any of them can be the ``doubt`` of :func:`veridical.metrics.error_auroc` and :func:`veridical.metrics.aurc`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def predictive_uncertainty(
     sources_axis : {0, 1}, default 0
         1 for an array of shape (N, S, L).
     missing : {"raise", "skip"}
-        What to do about a member whose row is all NaN: refuse, or leave it out for that sample.
+        If a row of a source is all NaN, raise an error or leave the source out for that sample.
     n_threads : int, optional
 
     Returns
@@ -92,18 +92,18 @@ def predictive_uncertainty(
 
     Examples
     --------
-    Two members that are sure of different classes: all of the uncertainty is disagreement.
+    Two sources that are sure of different classes: all of the uncertainty is disagreement.
 
     >>> import numpy as np
     >>> from veridical import metrics
-    >>> found = metrics.predictive_uncertainty(np.array([[[1.0, 0.0]], [[0.0, 1.0]]]))
-    >>> found.mutual_information.round(6), found.member_entropy
+    >>> uncertainty = metrics.predictive_uncertainty(np.array([[[1.0, 0.0]], [[0.0, 1.0]]]))
+    >>> uncertainty.mutual_information.round(6), uncertainty.member_entropy
     (array([0.693147]), array([0.]))
     """
-    given = as_predictions(probs, kind, sources_axis)
-    truth = discover(given, missing=missing, n_threads=n_threads)  # checks the numbers, too
-    step = max(1, _BLOCK_NUMBERS // (given.n_sources * given.n_classes))
-    blocks = [(start, min(start + step, given.n_samples)) for start in range(0, given.n_samples, step)]
-    parts = run_blocks(lambda block: _block_entropies(given, *block), blocks, n_threads)
+    predictions = as_predictions(probs, kind, sources_axis)
+    truth = discover(predictions, missing=missing, n_threads=n_threads)  # also checks the values
+    step = max(1, _BLOCK_NUMBERS // (predictions.n_sources * predictions.n_classes))
+    blocks = [(start, min(start + step, predictions.n_samples)) for start in range(0, predictions.n_samples, step)]
+    parts = run_blocks(lambda block: _block_entropies(predictions, *block), blocks, n_threads)
     total, member = (np.concatenate([np.empty(0), *(part[j] for part in parts)]) for j in range(2))
     return PredictiveUncertainty(total, member, np.maximum(total - member, 0.0), truth.hv.astype(np.float64))

@@ -69,15 +69,15 @@ def bootstrap_draws(scores: Sequence[Scores], metrics: Sequence[str], how: Exten
         shaped = draws.reshape(how.n_resamples, len(scores), len(by_confidence))
         found = {name: in_paper_units(name, 1.0) * shaped[:, :, j] for j, name in enumerate(by_confidence)}
     for name in (loss for loss in LOSSES if loss in metrics):
-        # A loss per sample travels as the sample's score, so that it is sorted and reweighted with it.
-        samples = [Sample(one.confidence, one.correct, score=getattr(one, name)) for one in scores]
+        # A loss per sample is stored as the sample's doubt, so that it is sorted and reweighted with it.
+        samples = [Sample(one.confidence, one.correct, doubt=getattr(one, name)) for one in scores]
         found[name] = resample([_mean_score], samples, n_resamples=how.n_resamples, random_state=how.seed)
     return found
 
 
 def _mean_score(sample: Sample) -> float:
-    assert sample.score is not None
-    return sample.mean(sample.score)
+    assert sample.doubt is not None
+    return sample.mean(sample.doubt)
 
 
 def judge_by_bootstrap(

@@ -209,4 +209,4 @@ def _risk(judged: Judged, chosen: str) -> tuple[RiskCurve, ...]:
 def _risk_curve(score: str, title: str, labels: Array, probs: Array, doubt: Array | None = None) -> RiskCurve:
     sample = check_sample(labels, probs, None, doubt)
     risk = risk_at_coverage(sample, _COVERAGE)
-    return RiskCurve(score, title, _floats(_COVERAGE), _floats(risk), aurc(labels, probs, score=doubt))
+    return RiskCurve(score, title, _floats(_COVERAGE), _floats(risk), aurc(labels, probs, doubt=doubt))
