@@ -20,6 +20,7 @@ MODULES = {
     "_progress": set(),
     "_extras": {"errors"},
     "_atomic": {"errors"},
+    "_outputs": {"errors", "_atomic"},
     "_parallel": {"errors"},
     "_minimisation": {"errors"},
     "_json": {"errors", "_atomic"},

@@ -14,12 +14,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from veridical.errors import StorageError
+from veridical.errors import ParameterError, StorageError
 
 #: What the operating system says when there is no room: the disk, the user's quota, or the largest allowed file.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _WRITE_AT_ONCE = 1 << 20
+
+
+def as_path(path: object) -> Path:
+    """A name that a file can have."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ParameterError(f"the path is {path!r}, a {type(path).__name__}; give a file name.")
+    name = os.fsdecode(path)
+    if not name or "\0" in name:
+        raise ParameterError(f"the path is {name!r}, which is not a file name; give one without NUL characters.")
+    return Path(name)
 
 
 @contextmanager
@@ -42,9 +52,10 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     StorageError
         The file cannot be written: no room, no permission, no such directory.
     """
-    target = Path(path)
+    target = as_path(path)
     temporary: Path | None = None
     with storage_errors(target):
+        _check_replaceable(target)
         try:
             descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
             temporary = Path(name)
@@ -79,7 +90,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     StorageError
         The directory cannot be written.
     """
-    target = Path(path)
+    target = as_path(path)
     with storage_errors(target), tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as room:
         fresh, aside = Path(room) / "new", Path(room) / "old"
         fresh.mkdir()
@@ -92,6 +103,12 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
             if aside.exists():
                 aside.rename(target)
             raise
+
+
+def _check_replaceable(target: Path) -> None:
+    """A rename would put a file in the place of a device or a pipe, such as /dev/null."""
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise StorageError(f"{target} exists and is not a regular file; choose another name.")
 
 
 def _read_umask() -> int:

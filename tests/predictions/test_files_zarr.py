@@ -111,7 +111,7 @@ def test_zarr_codecs_are_checked_in_the_array_that_is_opened(store, monkeypatch)
     metadata = json.loads((store / "probs" / ".zarray").read_text())
     metadata["compressor"] = {"id": "base64"}  # not one of the known codecs; zarr itself would run it
     (store / "probs" / ".zarray").write_text(json.dumps(metadata))
-    monkeypatch.setattr(zarr_files, "_check_store", lambda path: 1000)
+    monkeypatch.setattr(zarr_files, "_check_store", lambda path: (store / ".zgroup",))
     with pytest.raises(errors.FileFormatError, match="packed with 'base64', which could run programs"):
         vd.load(store)
 

@@ -24,11 +24,14 @@ def command(calibrator: str, out: str, as_json: bool, quiet: bool, **where: Any)
     Example:
       veridical apply cal.json new.npz --out calibrated.npz
     """
+    from veridical._outputs import check_outputs
     from veridical.calibrate import load_calibrator
     from veridical.evaluation import apply_calibrator
 
     output = Output(as_json, quiet)
-    found = apply_calibrator(load_calibrator(calibrator), read(**where))
+    predictions = read(**where)
+    check_outputs({"--out": out}, [calibrator, *predictions.files])
+    found = apply_calibrator(load_calibrator(calibrator), predictions)
     found.save(out)
     output.say(f"Wrote {out}: {len(found.prediction)} samples, mean confidence {100 * found.mean_confidence:.2f} %")
     output.result(

@@ -50,6 +50,7 @@ def command(
       veridical calibrate preds.npz --objective distribution --change-labels --out cal.json
       veridical calibrate preds.npz --method ptde --out cal.json --report report.html
     """
+    from veridical._outputs import check_outputs, check_report_target
     from veridical.calibrate.saving import check_target
     from veridical.evaluation import fit_calibrator
     from veridical.report import build_report
@@ -57,7 +58,10 @@ def command(
     output = Output(as_json, quiet)
     if out is not None:
         check_target(out)
+    if report_path is not None:
+        check_report_target(report_path)
     predictions = read(**where)
+    check_outputs({"--out": out, "--report": report_path}, predictions.files)
     parameters: dict[str, Any] = {} if objective is None else {"objective": objective}
     if change_labels:
         parameters["keep_labels"] = False

@@ -53,6 +53,7 @@ def command(
       veridical predict CKPT_DIR --arch preresnet110 --layout pytorch-ensembles \\
           --dataset cifar100 --data DIR --out preds.npz
     """
+    from veridical._outputs import check_outputs
     from veridical.training import (
         ImageBatches,
         collect_predictions,
@@ -63,6 +64,7 @@ def command(
     from veridical.training.devices import resolve_device
     from veridical.training.zoo import zoo_normalisation
 
+    check_outputs({"--out": out}, [data, checkpoints])
     trained = load_ensemble(checkpoints) if (Path(checkpoints) / "run.json").is_file() else None
     dataset = dataset or (trained.settings["dataset"] if trained else None)
     if dataset is None:

@@ -37,11 +37,14 @@ def command(
       veridical report preds.npz --out report.html
       veridical report preds.npz --method auto --figures figures/ --format svg
     """
+    from veridical._outputs import check_outputs
     from veridical.report import build_report
 
     output = Output(as_json, quiet)
+    predictions = read(**where)
+    check_outputs({"--out": out}, predictions.files)
     with output.progress() as progress:
-        found = build_report(read(**where), method=method, random_state=seed, out=out, progress=progress)
+        found = build_report(predictions, method=method, random_state=seed, out=out, progress=progress)
     if figures is not None:
         found.figures(figures, format=figure_format)
     output.say(found.data.verdict)

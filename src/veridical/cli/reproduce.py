@@ -94,10 +94,17 @@ def _progress(quiet: bool) -> Iterator[Progress]:
         yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
 
 
-def _open(predictions: tuple[str, ...], labels: tuple[str, ...], kind: Any, sources_axis: int | None) -> list[Any]:
+def _open(given: dict[str, Any]) -> list[Any]:
+    """The ensembles to work with; none of their files may be the output."""
+    from veridical._outputs import check_outputs
     from veridical.paper import open_ensembles
 
-    return open_ensembles(predictions, labels=labels, kind=kind, sources_axis=sources_axis)
+    ensembles = open_ensembles(
+        given["predictions"], labels=given["labels"], kind=given["kind"], sources_axis=given["sources_axis"]
+    )
+    inputs = [file for ensemble in ensembles for file in ensemble.predictions.files]
+    check_outputs({"--out": given["out"]}, [*inputs, *given["labels"]])
+    return ensembles
 
 
 def _print_table(table: Any, form: str, out: str | None) -> None:
@@ -131,7 +138,7 @@ def table1_command(**given: Any) -> None:
     from veridical.paper import table1
 
     with _progress(given["quiet"]) as progress:
-        ensembles = _open(given["predictions"], given["labels"], given["kind"], given["sources_axis"])
+        ensembles = _open(given)
         table = table1(
             ensembles,
             sources=given["sources"],
@@ -154,7 +161,7 @@ def _posthoc_command(name: str, summary: str) -> None:
         from veridical import paper
 
         with _progress(given["quiet"]) as progress:
-            ensembles = _open(given["predictions"], given["labels"], given["kind"], given["sources_axis"])
+            ensembles = _open(given)
             table = getattr(paper, name)(
                 ensembles,
                 sources=given["sources"],
@@ -194,7 +201,7 @@ def figure2_command(**given: Any) -> None:
 
     path = _figure_file("figure2", given["out"])
     with _progress(given["quiet"]) as progress:
-        ensembles = _open(given["predictions"], given["labels"], given["kind"], given["sources_axis"])
+        ensembles = _open(given)
         table = table1(
             ensembles,
             sources=given["sources"],
@@ -240,7 +247,7 @@ def _draw(
     path = _figure_file(name, given["out"])
     with _progress(given["quiet"]) as progress:
         panels = []
-        ensembles = _open(given["predictions"], given["labels"], given["kind"], given["sources_axis"])
+        ensembles = _open(given)
         for done, ensemble in enumerate(ensembles):
             progress(done, len(ensembles), f"{ensemble.name}: {what}")
             panels += find(ensemble, sources=given["sources"], n_threads=given["threads"])

@@ -57,8 +57,10 @@ def command(
       veridical train --dataset npz --data images.npz --arch resnet8 --recipe one-cycle --out runs/r8
       veridical evaluate runs/r18
     """
+    from veridical._outputs import check_outputs
     from veridical.training import train_ensemble
 
+    check_outputs({"--out": out}, [data])
     changes = {key: options.pop(key) for key in ("epochs", "batch_size", "learning_rate", "augment")}
     changed = replace(RECIPES[recipe or "paper"], **{key: value for key, value in changes.items() if value is not None})
     ensemble = train_ensemble(

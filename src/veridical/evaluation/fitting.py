@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from veridical._atomic import atomic_file
+from veridical._outputs import check_outputs
 from veridical._progress import Progress
 from veridical.calibrate import Calibrator
 from veridical.errors import FileFormatError
@@ -70,6 +71,8 @@ class Calibrated:
     prediction: Array = field(repr=False)
     labels: Array | None = field(default=None, repr=False)
     class_names: tuple[str, ...] | None = field(default=None, repr=False)
+    #: The files that the predictions were read from; :meth:`save` does not replace them.
+    files: tuple[Path, ...] = field(default=(), repr=False)
 
     @property
     def mean_confidence(self) -> float:
@@ -83,6 +86,7 @@ class Calibrated:
         """
         if Path(path).suffix != ".npz":
             raise FileFormatError(f"calibrated predictions are written as .npz, not as {str(path)!r}; name it so.")
+        check_outputs({"path": path}, self.files)
         arrays = {"probs": self.probs, "confidence": self.confidence, "prediction": self.prediction}
         if self.labels is not None:
             arrays["labels"] = self.labels
@@ -139,4 +143,4 @@ def apply_calibrator(
     """Calibrated distributions, confidences and labels of new predictions; nothing is learned from them."""
     given = as_predictions(predictions, kind, sources_axis)
     probs, confidence, prediction = calibrator.predict_all(given)
-    return Calibrated(probs, confidence, prediction, given.labels, given.class_names)
+    return Calibrated(probs, confidence, prediction, given.labels, given.class_names, given.files)

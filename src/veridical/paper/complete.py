@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from veridical._atomic import storage_errors, write_atomically
+from veridical._outputs import check_outputs, check_report_target
 from veridical._progress import Progress, no_progress
 from veridical.paper.extended import Extended
 from veridical.paper.figure_data import (
@@ -27,6 +28,7 @@ from veridical.paper.tables import Table, joined
 from veridical.predictions.validation import Kind
 
 _POSTHOC = ("table2", "table3", "table4")
+_FIGURES = ("figure2", "figure3", "figureA")
 #: The number of updates that the authors' program makes.
 AUTHORS_UPDATES = 6
 
@@ -90,6 +92,8 @@ def reproduce_all(
     """
     settings, directory = settings or Settings(), Path(out)
     ensembles = open_ensembles(paths, labels=labels, kind=kind, sources_axis=sources_axis)
+    check_outputs(_outputs_in(directory), [*labels, *(file for it in ensembles for file in it.predictions.files)])
+    page = check_report_target(directory / "index.html")
     circumstances = {
         "data": [identity_of(path) for path in (*paths, *labels)],
         "reading": [kind, sources_axis],
@@ -109,11 +113,17 @@ def reproduce_all(
     report(len(steps), total, "write tables and draw figures")
     tables = _write_tables(directory, results)
     _write_figures(directory, tables[0], results)
-    page = directory / "index.html"
     write_atomically(page, render_page(ensembles, tables, asdict(settings)).encode())
     parts.discard()
     report(total, total, "done")
     return page
+
+
+def _outputs_in(directory: Path) -> dict[str, Path]:
+    """Every file that a run writes."""
+    tables = (f"{name}{suffix}" for name in ("table1", *_POSTHOC) for suffix in SUFFIXES.values())
+    figures = (f"{name}.{form}" for name in _FIGURES for form in FIGURE_FORMATS)
+    return {f"the output {name}:": directory / name for name in (*tables, *figures, "index.html")}
 
 
 def _steps(
@@ -172,11 +182,11 @@ def _write_tables(directory: Path, results: dict[str, list[Any]]) -> list[Table]
 
 def _write_figures(directory: Path, sweep: Table, results: dict[str, list[Any]]) -> None:
     bins, disagreement = list(results.values())[2:]
-    figures = {
-        "figure2": draw_figure2(sweep),
-        "figure3": draw_figure3([BinsBeforeAfter.from_dict(panel) for panels in bins for panel in panels]),
-        "figureA": draw_figure_a([DisagreementByScore.from_dict(panel) for panels in disagreement for panel in panels]),
-    }
-    for name, figure in figures.items():
+    figures = (
+        draw_figure2(sweep),
+        draw_figure3([BinsBeforeAfter.from_dict(panel) for panels in bins for panel in panels]),
+        draw_figure_a([DisagreementByScore.from_dict(panel) for panels in disagreement for panel in panels]),
+    )
+    for name, figure in zip(_FIGURES, figures, strict=True):
         for form in FIGURE_FORMATS:
             write_atomically(directory / f"{name}.{form}", figure_bytes(figure, form))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,8 @@ class Predictions:
         )
         self.source_names = check_names(source_names, self.n_sources, "source")
         self.class_names = check_names(class_names, self.n_classes, "class")
+        #: The files that these predictions were read from; none where they were made of arrays.
+        self.files: tuple[Path, ...] = ()
 
     def __iter__(self) -> Iterator[Array]:
         """The sources' arrays of shape (N, L), as given."""
@@ -112,9 +115,13 @@ class Predictions:
 
     def with_labels(self, labels: Any) -> Predictions:
         """The same predictions with these labels."""
-        return Predictions(
-            self._values, labels, kind=self.kind, source_names=self.source_names, class_names=self.class_names
-        )
+        return self._derive(self._values, labels, self.source_names)
+
+    def _derive(self, values: Any, labels: Any, source_names: Sequence[str] | None) -> Predictions:
+        """Predictions of the same kind, classes and files."""
+        result = Predictions(values, labels, kind=self.kind, source_names=source_names, class_names=self.class_names)
+        result.files = self.files
+        return result
 
     def present(self) -> npt.NDArray[np.bool_]:
         """(S, N): whether a source says anything about a sample; where it is absent, its row is NaN."""
@@ -134,12 +141,10 @@ class Predictions:
         else:
             picked = [self._values[s] for s in np.arange(self.n_sources)[chosen]]
             values = picked if samples is None else [source[samples] for source in picked]
-        return Predictions(
+        return self._derive(
             values,
-            labels=self.labels if self.labels is None or samples is None else self.labels[samples],
-            kind=self.kind,
-            source_names=None if self.source_names is None else [*np.asarray(self.source_names, dtype=object)[chosen]],
-            class_names=self.class_names,
+            self.labels if self.labels is None or samples is None else self.labels[samples],
+            None if self.source_names is None else [*np.asarray(self.source_names, dtype=object)[chosen]],
         )
 
     def _source_indices(self, sources: Any) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from veridical._atomic import storage_errors, write_atomically
+from veridical._outputs import check_report_target
 from veridical._progress import Progress
 from veridical.predictions.validation import Kind, check_choice
 from veridical.report.data import ReportData
@@ -35,9 +36,10 @@ class Report:
     html: str = field(repr=False)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page; it appears whole or not at all."""
-        write_atomically(path, self.html.encode())
-        return Path(path)
+        """Write the page; it appears whole or not at all, and never in place of a file that is not HTML."""
+        target = check_report_target(path)
+        write_atomically(target, self.html.encode())
+        return target
 
     def figures(self, directory: str | os.PathLike[str], format: str = "svg") -> list[Path]:
         """Write every figure as a file of its own, for papers.
@@ -104,7 +106,7 @@ def build_report(
     parameters : dict, optional
         For the calibrator that ``method`` names, as :func:`veridical.fit_calibrator` takes them.
     out : path, optional
-        Write the page there, whole or not at all.
+        Write the page there (.html), whole or not at all, and never in place of a file that is not HTML.
     kind, sources_axis
         As in :func:`veridical.discover`.
     title : str, optional
@@ -131,6 +133,8 @@ same label as the mean for 75.0% of the samples.'
     >>> report.html.startswith("<!doctype html>")
     True
     """
+    if out is not None:
+        check_report_target(out)
     data = prepare_report(
         predictions,
         labels,

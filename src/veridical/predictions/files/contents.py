@@ -43,6 +43,8 @@ class Contents:
     class_names: Sequence[str] | None = None
     #: The samples' names in a table of one source, to be compared between the files of an ensemble.
     samples: tuple[str, ...] | None = None
+    #: The files that were read; the file that a reader was asked for, where it says nothing else.
+    files: tuple[Path, ...] = ()
 
 
 @contextmanager

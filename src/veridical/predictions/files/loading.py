@@ -81,11 +81,14 @@ def load(
     where = os.fspath(path)
     with reading(Path(where), "predictions"):
         contents = _read(where, kind)
+    files = contents.files or (Path(where),)
+    if isinstance(labels, (str, os.PathLike)):
+        files = (*files, Path(labels))
     class_names = _names(contents.class_names, "class_names", where)
     settled = settle_kind(kind, contents.kind, where) or "probs"
     values = _sources_first(contents.values, sources_axis, where)
     try:
-        return Predictions(
+        predictions = Predictions(
             values,
             load_labels(contents.labels if labels is None else labels, class_names),
             kind=settled,
@@ -96,6 +99,8 @@ def load(
         if where in str(error):
             raise
         raise type(error)(f"{where}: {error}") from error
+    predictions.files = files
+    return predictions
 
 
 def _read(where: str, kind: Kind | None) -> Contents:

@@ -20,6 +20,7 @@ from veridical.predictions.validation import KINDS, Array, Kind
 
 #: Files that hold one source; a .zarr is a directory of its own.
 _SUFFIXES = tuple(suffix for suffix in FORMATS if suffix != ".zarr")
+_RUN = "run.json"
 
 
 def is_pattern(path: str) -> bool:
@@ -42,6 +43,7 @@ def read_directory(path: Path, kind: Kind | None) -> Contents:
     if contents.kind is None:
         run = _described_run(path)
         contents.kind, contents.class_names = run.get("kind"), contents.class_names or run.get("class_names")
+        contents.files += (path / _RUN,) if run else ()
     return contents
 
 
@@ -49,7 +51,7 @@ def _described_run(path: Path) -> dict[str, Any]:
     """What the ``run.json`` of a training run says; one that declares no kind is somebody else's, and left alone."""
     described = None
     with suppress(OSError, ValueError):
-        described = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        described = json.loads((path / _RUN).read_text(encoding="utf-8"))
     return described if isinstance(described, dict) and described.get("kind") in KINDS else {}
 
 
@@ -97,7 +99,7 @@ def _read_members(sources: Sequence[Path], labels: Sequence[Path], where: str, k
                 )
     if labels:
         first.labels = read_labels(labels[0])
-    return Contents(values, first.labels, first.kind, _names(files), first.class_names)
+    return Contents(values, first.labels, first.kind, _names(files), first.class_names, files=(*files, *labels))
 
 
 def _one_source(values: Array | Sequence[Array], file: Path) -> Array:

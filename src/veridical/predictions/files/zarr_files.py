@@ -52,7 +52,8 @@ def read_zarr(path: Path, kind: Kind | None) -> Contents:
     if not is_zarr(path):
         raise FileFormatError(f"{path} is not {_WHAT} (a directory with {_METADATA[-1]} or {_METADATA[1]} in it).")
     with reading(path, _WHAT):
-        stored = _check_store(path)
+        files = _check_store(path)
+        stored = sum(file.stat().st_size for file in files)
         root = zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")
         attributes = dict(root.attrs)
         declared: Any = attributes.get("kind")
@@ -68,7 +69,14 @@ def read_zarr(path: Path, kind: Kind | None) -> Contents:
             values = _read_array(root[chosen], path, stored)
             labels = _read_array(root["labels"], path, stored) if "labels" in names else None
             declared = kind_of_name(chosen) or declared
-        return Contents(values, labels, declared, attributes.get("source_names"), attributes.get("class_names"))
+        return Contents(
+            values,
+            labels,
+            declared,
+            attributes.get("source_names"),
+            attributes.get("class_names"),
+            files=files,
+        )
 
 
 def _require_zarr() -> Any:
@@ -85,13 +93,13 @@ def _read_array(array: Any, path: Path, stored: int) -> Array:
     return np.asarray(array[...])
 
 
-def _check_store(path: Path) -> int:
-    """Refuse stores that cannot be seen whole or could run programs when decoded; the bytes that a store takes.
+def _check_store(path: Path) -> tuple[Path, ...]:
+    """All files of a store; refused are stores that cannot be seen whole or could run programs when decoded.
 
     Every directory must be listed and every link must stay within the store, so that no metadata file is missed.
     """
     root = path.resolve()
-    stored = 0
+    files = []
     for folder, directories, names in os.walk(root, onerror=_refuse_directory):
         for name in (*directories, *names):
             entry = Path(folder) / name
@@ -103,10 +111,10 @@ def _check_store(path: Path) -> int:
                 continue
             if not entry.is_file():
                 raise FileFormatError(f"{entry} is not a regular file; a .zarr store contains files and directories.")
-            stored += entry.stat().st_size
+            files.append(entry)
             if name in _METADATA:
                 _check_codecs(json.loads(entry.read_text(encoding="utf-8")), path)
-    return stored
+    return tuple(files)
 
 
 def _refuse_directory(error: OSError) -> NoReturn:
