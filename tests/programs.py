@@ -1,7 +1,9 @@
-"""The installed program as a subprocess, on pipes or on a pseudo-terminal."""
+"""The program, run as a subprocess on pipes or on a pseudo-terminal, or in this process."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -15,6 +17,16 @@ def veridical(*arguments, env=None, **options):
     environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb", **(env or {})}
     command = [*PROGRAM, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, **options)
+
+
+def veridical_in_process(*arguments):
+    """Run a command in this process, which saves its imports; what it returns is that of :func:`veridical`."""
+    from veridical.cli import run
+
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+        code = run([*map(str, arguments)])
+    return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), stderr.getvalue())
 
 
 def veridical_on_terminal(*arguments, columns=140):

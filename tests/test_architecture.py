@@ -79,9 +79,7 @@ def test_imports_form_no_cycle():
                 remaining.extend(MAY_IMPORT[current])
 
 
-@pytest.mark.parametrize(
-    "program", ["import veridical", "from veridical.cli import main; main(['--help'], standalone_mode=False)"]
-)
+@pytest.mark.parametrize("program", ["import veridical", "from veridical.cli import run; run(['--help'])"])
 def test_light_until_used(program):
     heavy = ["numba", "scipy", "sklearn", "matplotlib", "torch", "numpy"]
     check = f"; import sys; print('HEAVY', [m for m in {heavy} if m in sys.modules])"

@@ -2,4 +2,5 @@
 
 from veridical.cli import main
 
-main(prog_name="veridical")
+if __name__ == "__main__":
+    main()

@@ -1,35 +1,25 @@
 """The program ``veridical reproduce``: good input, bad input, exit codes."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from programs import veridical, veridical_in_process
 from small_ensembles import write_as_the_authors, write_npz
-
-from veridical.cli import main
 
 
 def run_program(*arguments, cwd=None):
     """The program as a user starts it."""
-    return subprocess.run(
-        [sys.executable, "-m", "veridical", "reproduce", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-    )
+    return veridical("reproduce", *arguments, cwd=cwd)
 
 
 def run(*arguments):
     """The same without a new process."""
-    return CliRunner().invoke(main, ["reproduce", *map(str, arguments)])
+    return veridical_in_process("reproduce", *arguments)
 
 
 def assert_refused(done, *said):
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stderr.startswith("Error: ")
@@ -56,7 +46,7 @@ def test_table1_of_the_shipped_ensemble():
 @pytest.mark.compiled
 def test_json_alone_on_stdout(small):
     done = run("table2", small, "--splits", "2", "--format", "json")
-    assert done.exit_code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     stored = json.loads(done.stdout)
     assert stored["name"] == "table2"
     assert stored["settings"] == {"splits": 2, "seed": 0, "setting": "library"}
@@ -66,7 +56,7 @@ def test_json_alone_on_stdout(small):
 def test_the_authors_file_has_the_papers_numbers_beside(tmp_path):
     path, labels = write_as_the_authors(tmp_path)
     done = run("table1", path, "--labels", labels, "--sources", "5,10")
-    assert done.exit_code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     assert "CIFAR10 PreResNet110 (deep ensemble), 10 sources" in done.stdout
     papers = [line.split()[1:] for line in done.stdout.splitlines() if line.strip().startswith("paper")]
     assert papers == [
@@ -91,14 +81,14 @@ def test_the_same_bytes_twice_and_on_any_number_of_threads(small, tmp_path):
 @pytest.mark.parametrize(("figure", "ending"), [("figure2", "png"), ("figure3", "pdf"), ("figureA", "svg")])
 def test_figures(small, tmp_path, figure, ending):
     done = run(figure, small, "--out", tmp_path / f"it.{ending}")
-    assert done.exit_code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / f"it.{ending}").stat().st_size > 5000
 
 
 @pytest.mark.compiled
 def test_tables_to_files(small, tmp_path):
     done = run("table3", small, "--splits", "1", "--format", "latex", "--out", tmp_path / "t.tex")
-    assert (done.exit_code, done.stdout) == (0, "")
+    assert (done.returncode, done.stdout) == (0, "")
     assert r"\toprule" in (tmp_path / "t.tex").read_text()
 
 
@@ -119,7 +109,7 @@ def test_one_sentence_for_bad_input(small, tmp_path):
 
 def test_help_names_every_table_and_figure():
     done = run("--help")
-    assert done.exit_code == 0
+    assert done.returncode == 0
     for name in ("table1", "table2", "table3", "table4", "figure2", "figure3", "figureA", "all"):
         assert f"  {name} " in done.stdout
 

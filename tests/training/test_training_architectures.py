@@ -1,4 +1,4 @@
-"""Networks are the published ones: parameter counts, shapes, and what they refuse."""
+"""Networks: published parameter counts, shapes, and images that do not fit."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ PUBLISHED = [
 ]
 
 
-def count(model: torch.nn.Module) -> int:
+def n_parameters(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 @pytest.mark.parametrize(("arch", "n_classes", "published"), PUBLISHED)
 def test_parameter_counts_are_the_published_ones(arch: str, n_classes: int, published: int) -> None:
-    assert count(build(arch, n_classes)) == published
+    assert n_parameters(build(arch, n_classes)) == published
 
 
 def test_every_architecture_has_a_published_count() -> None:
@@ -46,20 +46,20 @@ def test_every_architecture_has_a_published_count() -> None:
 
 
 @pytest.mark.parametrize("arch", ["preresnet110", "resnet18", "densenet121"])
-def test_a_hundred_classes_change_only_the_last_layer(arch: str) -> None:
+def test_number_of_classes_changes_only_the_last_layer(arch: str) -> None:
     ten, hundred = build(arch, 10), build(arch, 100)
-    assert count(hundred) - count(ten) == 90 * (ten.classifier.in_features + 1)
+    assert n_parameters(hundred) - n_parameters(ten) == 90 * (ten.classifier.in_features + 1)
 
 
-def test_the_zoos_wide_network_has_biases() -> None:
+def test_wide_network_of_the_zoo_has_biases() -> None:
     # One per output channel: 16 of the stem, 2 x 4 blocks of 160, 320 and 640, and three shortcuts.
     biases = 16 + 8 * (160 + 320 + 640) + (160 + 320 + 640)
-    assert count(build("wideresnet28x10", 10, zoo_form=True)) == 36_479_194 + biases
+    assert n_parameters(build("wideresnet28x10", 10, zoo_form=True)) == 36_479_194 + biases
 
 
 @pytest.mark.parametrize("arch", sorted(set(ARCHITECTURES) - {"wideresnet28x10"}))
 @pytest.mark.parametrize("channels", [1, 3])
-def test_images_become_logits(arch: str, channels: int) -> None:
+def test_networks_map_images_to_logits(arch: str, channels: int) -> None:
     model = build(arch, 7, in_channels=channels).eval()
     side = ARCHITECTURES[arch].smallest_image
     with torch.inference_mode():
@@ -69,14 +69,16 @@ def test_images_become_logits(arch: str, channels: int) -> None:
 
 
 @pytest.mark.parametrize("arch", sorted(set(ARCHITECTURES) - {"wideresnet28x10"}))
-def test_every_parameter_learns(arch: str) -> None:
+def test_every_parameter_has_a_gradient(arch: str) -> None:
     torch.manual_seed(0)
     model = build(arch, 5).to(memory_format=torch.channels_last)
     side = ARCHITECTURES[arch].smallest_image
     logits = model(torch.randn(4, 3, side, side))
     torch.nn.functional.cross_entropy(logits, torch.arange(4)).backward()
-    idle = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
-    assert idle == []
+    without_gradient = [
+        name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
+    ]
+    assert without_gradient == []
 
 
 def test_logits_are_float32_under_autocast() -> None:
@@ -90,19 +92,19 @@ def test_logits_are_float32_under_autocast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arch", "shape", "said"),
+    ("arch", "shape", "message"),
     [
         ("resnet18", (8, 8, 3), "the images are 8 x 8; resnet18 needs at least 16 x 16"),
         ("resnet50", (32, 32, 3), "the images are 32 x 32; resnet50 needs at least 64 x 64"),
-        ("resnet8", (32, 32, 4), r"4 channels \(shape \(32, 32, 4\)\); resnet8 takes 1"),
+        ("resnet8", (32, 32, 4), r"4 channels \(shape \(32, 32, 4\)\); resnet8 needs 1"),
     ],
 )
-def test_images_that_do_not_fit(arch: str, shape: tuple[int, int, int], said: str) -> None:
-    with pytest.raises(ShapeError, match=said):
+def test_check_image_shape_rejects_images_that_do_not_fit(arch: str, shape: tuple[int, int, int], message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
         check_image_shape(arch, shape)
 
 
-def test_unknown_names_list_the_known() -> None:
+def test_build_rejects_unknown_names_and_too_few_classes() -> None:
     with pytest.raises(UnknownNameError, match=r"'resnet9' is unknown; choose one of: resnet8, resnet18"):
         build("resnet9", 10)
     with pytest.raises(ParameterError, match="n_classes is 1; give a whole number of at least 2"):

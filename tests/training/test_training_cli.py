@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,28 +11,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner, Result
 from digit_sets import digit_images
-from zoo_networks import PreResNet, settled
+from programs import veridical_in_process, veridical_on_terminal
+from zoo_networks import PreResNet, randomised
 
-from veridical.cli import main
 from veridical.training import load_ensemble
 
 
-def veridical(*words: object) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
+def assert_rejected(*words: object) -> str:
+    """The one sentence of bad input, with exit code 2."""
+    done = veridical_in_process(*words)
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    return str(done.stderr)
 
 
-def refused(result: Result) -> str:
-    """The one sentence of a refusal."""
-    assert result.exit_code == 2, result.output
-    return result.output.strip().splitlines()[-1]
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
+def write_digits(path: Path) -> Path:
     images, labels = digit_images()
-    path = tmp_path / "digits.npz"
     np.savez(
         path,
         train_images=images[:300],
@@ -45,36 +40,41 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_digits(tmp_path / "digits.npz")
+
+
 QUICK = ("--arch", "resnet8", "--recipe", "one-cycle", "--epochs", "2", "--batch-size", "32", "--lr", "0.1")
 
 
-def test_from_images_to_predictions(tmp_path: Path, data: Path) -> None:
+def test_train_predict_and_evaluate(tmp_path: Path, data: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "p.npz"
-    given = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 2, "--out", run)
-    result = veridical(*given, "--limit", 128)
-    assert result.exit_code == 0, result.output
+    train = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 2, "--out", run)
+    result = veridical_in_process(*train, "--limit", 128)
+    assert result.returncode == 0, result.stderr
     assert "2 members in " in " ".join(result.stdout.split())
     assert load_ensemble(run).settings["train_images"] == 128
-    result = veridical("predict", run, "--data", data, "--out", out)
-    assert result.exit_code == 0, result.output
+    result = veridical_in_process("predict", run, "--data", data, "--out", out)
+    assert result.returncode == 0, result.stderr
     assert "2 members, 100 samples, 10 classes" in " ".join(result.stdout.split())
     with np.load(out, allow_pickle=False) as stored:
         assert sorted(stored) == ["class_names", "labels", "logits", "source_names"]
         assert stored["logits"].shape == (2, 100, 10)
         assert stored["source_names"].tolist() == ["member-000", "member-001"]
         np.testing.assert_allclose(stored["logits"], load_ensemble(run).predictions().values, rtol=1e-4, atol=1e-4)
-    result = veridical("evaluate", run, "--json", "--no-intervals", "--no-floors")
-    assert result.exit_code == 0, result.output
+    result = veridical_in_process("evaluate", run, "--json", "--no-intervals", "--no-floors")
+    assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["data"]["kind"] == "logits"
-    assert refused(veridical(*given)).startswith("Error: ")  # without the limit it is another run
-    result = veridical("predict", run, "--data", data, "--split", "train", "--limit", 7, "--out", out)
+    assert assert_rejected(*train).startswith("Error: ")  # without the limit it is another run
+    result = veridical_in_process("predict", run, "--data", data, "--split", "train", "--limit", 7, "--out", out)
     assert "2 members, 7 samples" in " ".join(result.stdout.split())
 
 
-def test_json_and_quiet(tmp_path: Path, data: Path) -> None:
+def test_train_and_predict_print_json_or_nothing(tmp_path: Path, data: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "p.npz"
     train = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 1, "--limit", 64, "-o", run)
-    result = veridical(*train, "--json")
+    result = veridical_in_process(*train, "--json")
     assert json.loads(result.stdout) == {
         "schema": 1,
         "type": "training",
@@ -83,7 +83,7 @@ def test_json_and_quiet(tmp_path: Path, data: Path) -> None:
     }
     assert "epoch 2/2" in result.stderr
     predict = ("predict", run, "--data", data, "-o", out)
-    result = veridical(*predict, "--json", "-q")
+    result = veridical_in_process(*predict, "--json", "-q")
     assert json.loads(result.stdout) == {
         "schema": 1,
         "type": "predictions",
@@ -96,50 +96,38 @@ def test_json_and_quiet(tmp_path: Path, data: Path) -> None:
         "class_names": list("0123456789"),
     }
     for words in (train, predict):
-        result = veridical(*words, "-q")
-        assert (result.exit_code, result.output) == (0, "")
+        result = veridical_in_process(*words, "-q")
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_a_line_per_epoch_where_there_is_no_terminal(tmp_path: Path, data: Path) -> None:
+def test_train_prints_a_line_per_epoch_without_a_terminal(tmp_path: Path, data: Path) -> None:
     words = ("train", "--dataset", "npz", "--data", data, *QUICK, "--method", "snapshot", "--limit", 64)
-    result = veridical(*words, "--out", tmp_path / "run")
+    result = veridical_in_process(*words, "--out", tmp_path / "run")
     assert "run 1, epoch 2/2: loss " in result.stderr
     assert "member-001 written, test accuracy" in result.stderr
     assert "2 members in" in result.stdout
 
 
-def test_a_bar_on_a_terminal(tmp_path: Path, data: Path) -> None:
-    """Run on a pseudo-terminal, the program shows accuracy and time left."""
-    controller, terminal = pty.openpty()
-    words = ["train", "--dataset", "npz", "--data", data, *QUICK, "--members", 1, "--out", tmp_path / "run"]
-    program = [sys.executable, "-m", "veridical", *map(str, words)]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=terminal, env=environment) as process:
-        os.close(terminal)
-        shown = b""
-        while True:
-            try:
-                shown += os.read(controller, 65536)
-            except OSError:  # the other end is closed
-                break
-    os.close(controller)
-    assert process.returncode == 0
-    assert b"run 1, epoch 2/2" in shown
-    assert b"training accuracy" in shown
-    assert b"0:00:0" in shown
-    assert b"member-000 written, test accuracy" in shown
+def test_train_draws_a_bar_on_a_terminal(tmp_path: Path, data: Path) -> None:
+    words = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 1, "--out", tmp_path / "run")
+    code, _, drawn = veridical_on_terminal(*words)
+    assert code == 0
+    assert b"run 1, epoch 2/2" in drawn
+    assert b"training accuracy" in drawn
+    assert b"0:00:0" in drawn
+    assert b"member-000 written, test accuracy" in drawn
 
 
-def test_the_data_directory_has_a_default(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_directory_has_a_default(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    said = refused(veridical("train", "--dataset", "cifar100", "--arch", "wideresnet28x10", "--out", "run"))
-    assert said.startswith("Error: data does not exist; unpack cifar-100-python.tar.gz")
+    message = assert_rejected("train", "--dataset", "cifar100", "--arch", "wideresnet28x10", "--out", "run")
+    assert message.startswith("Error: data does not exist; unpack cifar-100-python.tar.gz")
     monkeypatch.setenv("VERIDICAL_DATA", str(tmp_path))
-    said = refused(veridical("train", "--dataset", "cifar100", "--out", "run"))
-    assert "holds no cifar100 train files" in said
+    message = assert_rejected("train", "--dataset", "cifar100", "--out", "run")
+    assert "has no cifar100 train files" in message
 
 
-def test_other_peoples_checkpoints(tmp_path: Path) -> None:
+def test_predict_reads_checkpoints_of_the_zoo(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (6, 32, 32, 3), dtype=np.uint8)
     np.savez(tmp_path / "d.npz", test_images=images, test_labels=np.arange(6), class_names=np.array(list("abcdefghij")))
@@ -147,12 +135,12 @@ def test_other_peoples_checkpoints(tmp_path: Path) -> None:
     folder.mkdir()
     for i in (2, 10):
         torch.manual_seed(i)
-        networks.append(settled(PreResNet(110, 10), seed=i))
+        networks.append(randomised(PreResNet(110, 10), seed=i))
         torch.save({"state_dict": networks[-1].state_dict()}, folder / f"CIFAR10-PreResNet110-{i}.pt")
     out = tmp_path / "p.npz"
     words = ("predict", folder, "--dataset", "npz", "--data", tmp_path / "d.npz", "--arch", "preresnet110")
-    result = veridical(*words, "--layout", "pytorch-ensembles", "--out", out)
-    assert result.exit_code == 0, result.output
+    result = veridical_in_process(*words, "--layout", "pytorch-ensembles", "--out", out)
+    assert result.returncode == 0, result.stderr
     mean, std = torch.tensor([0.4914, 0.4822, 0.4465]), torch.tensor([0.2023, 0.1994, 0.2010])
     inputs = ((torch.from_numpy(images) / 255 - mean) / std).permute(0, 3, 1, 2)
     with torch.inference_mode():
@@ -160,36 +148,36 @@ def test_other_peoples_checkpoints(tmp_path: Path) -> None:
     with np.load(out, allow_pickle=False) as stored:
         assert stored["source_names"].tolist() == ["CIFAR10-PreResNet110-2.pt", "CIFAR10-PreResNet110-10.pt"]
         np.testing.assert_allclose(stored["logits"], expected, rtol=1e-3, atol=1e-3)
-    said = refused(veridical(*words, "--out", out))
-    assert "has no tensor stem.weight" in said
+    message = assert_rejected(*words, "--out", out)
+    assert "has no tensor stem.weight" in message
     words = ("predict", folder, "--dataset", "npz", "--data", tmp_path / "d.npz", "--out", tmp_path / "q.npz")
-    assert "is no run of ours (no run.json); say --arch" in refused(veridical(*words))
-    assert "give --dataset, one of: cifar10" in refused(veridical("predict", folder, "--data", ".", "--out", out))
+    assert "is not a training run of veridical (it has no run.json); give --arch" in assert_rejected(*words)
+    assert "give --dataset, one of: cifar10" in assert_rejected("predict", folder, "--data", ".", "--out", out)
     assert not (tmp_path / "q.npz").exists()
 
 
-def test_refusals_are_one_sentence_and_code_two(tmp_path: Path, data: Path) -> None:
+def test_invalid_input_is_one_sentence_and_exit_code_two(tmp_path: Path, data: Path) -> None:
     run = tmp_path / "run"
     train = ("train", "--dataset", "cifar10", "--data", tmp_path / "nowhere", "--out", run)
-    assert "nowhere does not exist; unpack cifar-10-python.tar.gz" in refused(veridical(*train))
+    assert "nowhere does not exist; unpack cifar-10-python.tar.gz" in assert_rejected(*train)
     train = ("train", "--dataset", "npz", "--data", data, "--out", run)
-    assert "resnet50 needs at least 64 x 64" in refused(veridical(*train, "--arch", "resnet50"))
-    assert "epochs is 0" in refused(veridical(*train, "--arch", "resnet8", "--epochs", 0))
+    assert "resnet50 needs at least 64 x 64" in assert_rejected(*train, "--arch", "resnet50")
+    assert "epochs is 0" in assert_rejected(*train, "--arch", "resnet8", "--epochs", 0)
     assert not run.exists()
-    assert veridical(*train, *QUICK, "--members", 1, "--limit", 64, "--quiet").exit_code == 0
-    assert "does not end with .npz" in refused(veridical("predict", run, "--data", data, "--out", "p.csv"))
+    assert veridical_in_process(*train, *QUICK, "--members", 1, "--limit", 64, "--quiet").returncode == 0
+    assert "does not end with .npz" in assert_rejected("predict", run, "--data", data, "--out", "p.csv")
     with np.load(data) as stored:
         arrays = dict(stored)
     other = tmp_path / "other.npz"
     np.savez(other, **(arrays | {"test_images": np.zeros((100, 20, 20, 3), np.uint8)}))
     predict = ("predict", run, "--data", other, "--out", tmp_path / "p.npz")
-    assert "have shape (20, 20, 3), and the run was trained on [16, 16, 1]" in refused(veridical(*predict))
+    assert "have shape (20, 20, 3), and the run was trained on [16, 16, 1]" in assert_rejected(*predict)
     np.savez(other, **(arrays | {"class_names": np.array(list("0123456789abc"))}))
-    assert "has 13 classes, and the run was trained on 10" in refused(veridical(*predict))
+    assert "has 13 classes, and the run was trained on 10" in assert_rejected(*predict)
     assert not (tmp_path / "p.npz").exists()
 
 
-def test_without_pytorch_the_extra_is_named(tmp_path: Path, data: Path) -> None:
+def test_missing_pytorch_names_the_extra(tmp_path: Path, data: Path) -> None:
     """As in an installation without the extra: importing torch fails."""
     program = """
 import sys
@@ -215,15 +203,93 @@ main(["train", "--dataset", "npz", "--data", sys.argv[1], "--out", sys.argv[2]])
     assert not (tmp_path / "run").exists()
 
 
-def test_help_lists_the_choices_without_pytorch() -> None:
+def test_help_lists_choices_without_importing_pytorch() -> None:
     program = (
         "import sys\n"
-        "from click.testing import CliRunner\n"
-        "from veridical.cli import main\n"
+        "from programs import veridical_in_process\n"
         "for command in ('train', 'predict'):\n"
-        "    result = CliRunner().invoke(main, [command, '--help'])\n"
-        "    assert result.exit_code == 0 and 'wideresnet28x10' in result.output, result.output\n"
-        "    assert f'Examples:\\n    veridical {command} ' in result.output, result.output\n"
+        "    done = veridical_in_process(command, '--help')\n"
+        "    assert done.returncode == 0 and 'wideresnet28x10' in done.stdout, done\n"
+        "    assert f'Examples:\\n    veridical {command} ' in done.stdout, done\n"
         "assert 'torch' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[1])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A data file and the directory of a finished run on it."""
+    folder = tmp_path_factory.mktemp("trained")
+    data, run = write_digits(folder / "digits.npz"), folder / "run"
+    words = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 1, "--limit", 64, "-q", "--out", run)
+    assert veridical_in_process(*words).returncode == 0
+    return data, run
+
+
+DEEP = "[" * 100_000
+WRONG_VALUES = [None, True, 0, -1, 10**30, 1.5, "x", "", [], [[]], {}, {"mean": "x"}, {"mean": [0], "std": [None]}]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "null", "[]", "7", '"run"', DEEP, "\ud800", "{}"], ids=lambda c: repr(c[:4])
+)
+def test_damaged_run_json_is_one_sentence(trained: tuple[Path, Path], tmp_path: Path, content: str) -> None:
+    data, run = trained
+    damaged = tmp_path / "run"
+    shutil.copytree(run, damaged)
+    (damaged / "run.json").write_text(content, errors="surrogatepass")
+    assert "run.json" in assert_rejected("predict", damaged, "--data", data, "--out", tmp_path / "p.npz")
+    train = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 1, "--limit", 64, "--out", damaged)
+    assert str(damaged) in assert_rejected(*train)
+    assert not (tmp_path / "p.npz").exists()
+
+
+@pytest.mark.parametrize("key", ["arch", "n_classes", "image_shape", "normalisation", "class_names", "dataset"])
+def test_wrong_values_in_run_json_are_one_sentence(trained: tuple[Path, Path], tmp_path: Path, key: str) -> None:
+    data, run = trained
+    damaged = tmp_path / "run"
+    shutil.copytree(run, damaged)
+    settings = json.loads((run / "run.json").read_text())
+    for value in WRONG_VALUES:
+        if value is None and key in ("class_names", "dataset"):  # as in a run without them
+            continue
+        (damaged / "run.json").write_text(json.dumps({**settings, key: value}))
+        if (key, value) != ("class_names", []):  # predictions take their names from the data set
+            assert_rejected("predict", damaged, "--data", data, "--out", tmp_path / "p.npz")
+        train = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 1, "--limit", 64, "--out", damaged)
+        assert f"holds a run with {key}" in assert_rejected(*train) or key == "normalisation"
+    assert not (tmp_path / "p.npz").exists()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", DEEP, '{"test_accuracy": "x"}', '{"test_accuracy": 7}', '{"test_accuracy": NaN}'],
+    ids=lambda c: repr(c[:22]),
+)  # fmt: skip
+def test_damaged_member_record_is_one_sentence(trained: tuple[Path, Path], tmp_path: Path, content: str) -> None:
+    data, run = trained
+    damaged = tmp_path / "run"
+    shutil.copytree(run, damaged)
+    (damaged / "member-000.json").write_text(content)
+    train = ("train", "--dataset", "npz", "--data", data, *QUICK, "--members", 1, "--limit", 64, "--out", damaged)
+    assert "member-000.json" in assert_rejected(*train)
+
+
+def test_predict_ignores_files_that_only_look_like_members(trained: tuple[Path, Path], tmp_path: Path) -> None:
+    data, run = trained
+    copied = tmp_path / "run"
+    shutil.copytree(run, copied)
+    for name in ("member-x.json", "member-.json", "member-1.json"):
+        (copied / name).write_text("{}")
+    assert veridical_in_process("predict", copied, "--data", data, "--out", tmp_path / "p.npz").returncode == 0
+    (copied / "member-000.safetensors").write_bytes(b"damaged")
+    assert "member-000.safetensors" in assert_rejected("predict", copied, "--data", data, "--out", tmp_path / "q.npz")
+
+
+def test_huge_labels_are_one_sentence(tmp_path: Path) -> None:
+    images, labels = digit_images()
+    data = tmp_path / "d.npz"
+    arrays = {"train_images": images[:64], "test_images": images[64:96], "test_labels": labels[64:96]}
+    np.savez(data, **arrays, train_labels=np.where(np.arange(64) == 5, 10**9, labels[:64]))
+    train = ("train", "--dataset", "npz", "--data", data, *QUICK, "--out", tmp_path / "run")
+    assert "the largest label is 1000000000" in assert_rejected(*train)
+    assert not (tmp_path / "run").exists()

@@ -1,4 +1,4 @@
-"""Data sets read from files in their published forms; what is missing or damaged is said in one sentence."""
+"""Data sets in their published file formats, and the errors for missing or damaged files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from veridical.errors import (
     CorruptFileError,
     DatasetError,
     DtypeError,
+    FileFormatError,
     InvalidInputError,
     LabelError,
     ParameterError,
@@ -29,7 +30,7 @@ CIFAR10_NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog",
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 
 
-def some_images(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def random_images(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     return rng.integers(0, 256, (count, 32, 32, 3), dtype=np.uint8), rng.integers(0, 10, count)
 
@@ -41,26 +42,27 @@ def planes(images: np.ndarray) -> np.ndarray:
 
 def write_cifar10_python(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     folder.mkdir(parents=True)
-    every_image, every_label = some_images(25, 0)
+    images, labels = random_images(25, 0)
     for i in range(5):
         part = slice(5 * i, 5 * i + 5)
         batch = {
             b"batch_label": f"training batch {i + 1} of 5".encode(),
-            b"labels": every_label[part].tolist(),
-            b"data": planes(every_image[part]),
+            b"labels": labels[part].tolist(),
+            b"data": planes(images[part]),
             b"filenames": [b"a.png"] * 5,
         }
         (folder / f"data_batch_{i + 1}").write_bytes(pickle.dumps(batch, protocol=2))
-    images, labels = some_images(3, 1)
-    (folder / "test_batch").write_bytes(pickle.dumps({b"labels": labels.tolist(), b"data": planes(images)}, protocol=2))
+    test_images, test_labels = random_images(3, 1)
+    test_batch = {b"labels": test_labels.tolist(), b"data": planes(test_images)}
+    (folder / "test_batch").write_bytes(pickle.dumps(test_batch, protocol=2))
     names = {b"label_names": [name.encode() for name in CIFAR10_NAMES], b"num_vis": 3072}
     (folder / "batches.meta").write_bytes(pickle.dumps(names, protocol=2))
-    return every_image, every_label
+    return images, labels
 
 
 def write_cifar10_binary(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     folder.mkdir(parents=True)
-    images, labels = some_images(25, 0)
+    images, labels = random_images(25, 0)
     rows = np.concatenate([labels[:, None].astype(np.uint8), planes(images)], axis=1)
     for i in range(5):
         rows[5 * i : 5 * i + 5].tofile(folder / f"data_batch_{i + 1}.bin")
@@ -70,7 +72,7 @@ def write_cifar10_binary(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("nested", [True, False])
-def test_cifar10_python(tmp_path: Path, nested: bool) -> None:
+def test_cifar10_python_files(tmp_path: Path, nested: bool) -> None:
     folder = tmp_path / "cifar-10-batches-py" if nested else tmp_path / "here"
     images, labels = write_cifar10_python(folder)
     read = load_dataset("cifar10", tmp_path if nested else folder, verify=False)
@@ -82,7 +84,7 @@ def test_cifar10_python(tmp_path: Path, nested: bool) -> None:
     assert len(load_dataset("cifar10", tmp_path, "test", verify=False) if nested else read) == (3 if nested else 25)
 
 
-def test_cifar10_binary(tmp_path: Path) -> None:
+def test_cifar10_binary_files(tmp_path: Path) -> None:
     images, labels = write_cifar10_binary(tmp_path / "cifar-10-batches-bin")
     read = load_dataset("cifar10", tmp_path)
     np.testing.assert_array_equal(read.images, images)
@@ -90,8 +92,8 @@ def test_cifar10_binary(tmp_path: Path) -> None:
     assert list(read.class_names or ()) == CIFAR10_NAMES
 
 
-def test_cifar100_in_both_forms(tmp_path: Path) -> None:
-    images, _ = some_images(6, 2)
+def test_cifar100_files_of_both_formats(tmp_path: Path) -> None:
+    images, _ = random_images(6, 2)
     fine, coarse = np.array([99, 0, 5, 50, 7, 8]), np.zeros(6, np.uint8)
     python, binary = tmp_path / "p" / "cifar-100-python", tmp_path / "b" / "cifar-100-binary"
     python.mkdir(parents=True)
@@ -108,41 +110,44 @@ def test_cifar100_in_both_forms(tmp_path: Path) -> None:
         assert read.n_classes == 100
 
 
-def test_a_python_batch_that_is_not_the_published_one(tmp_path: Path) -> None:
+def test_cifar_verify_rejects_changed_batches(tmp_path: Path) -> None:
     write_cifar10_python(tmp_path / "cifar-10-batches-py")
     with pytest.raises(CorruptFileError, match=r"data_batch_1 is not the published file .*c99cafc152244af753f735"):
         load_dataset("cifar10", tmp_path)
 
 
-def test_a_published_checksum_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cifar_records_published_checksums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "cifar-10-batches-py"
     write_cifar10_python(folder)
-    sums = cifar._FORMS["cifar10"].python_files["test"]
+    sums = cifar._DATASETS["cifar10"].python_files["test"]
     monkeypatch.setitem(sums, "test_batch", hashlib.md5((folder / "test_batch").read_bytes()).hexdigest())
     assert load_dataset("cifar10", tmp_path, "test").published == {"test_batch": True}
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda content: content[:-200], "is no whole pickle"),
         (lambda content: b"not a pickle", "is no whole pickle|is refused"),
-        (lambda content: pickle.dumps([1, 2]), "holds no images of 3072 bytes"),
+        (lambda content: pickle.dumps([1, 2]), "does not hold images of 3072 bytes"),
         (lambda content: pickle.dumps({b"data": np.zeros((2, 3072), np.uint8), b"labels": [1]}), "as many labels"),
-        (lambda content: pickle.dumps({b"data": np.zeros((1, 3072)), b"labels": [1]}), "holds no images"),
+        (lambda content: pickle.dumps({b"data": np.zeros((1, 3072)), b"labels": [1]}), "does not hold images"),
         (lambda content: pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"labels": [10]}), "has label 10"),
-        (lambda content: pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"labels": ["x"]}), "holds no images"),
+        (
+            lambda content: pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"labels": ["x"]}),
+            "does not hold images",
+        ),
     ],
 )
-def test_damaged_python_batches(tmp_path: Path, damage: object, said: str) -> None:
+def test_cifar_rejects_damaged_python_batches(tmp_path: Path, damage: object, message: str) -> None:
     write_cifar10_python(tmp_path / "cifar-10-batches-py")
     path = tmp_path / "cifar-10-batches-py" / "test_batch"
     path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
-    with pytest.raises(CorruptFileError, match=said):
+    with pytest.raises(CorruptFileError, match=message):
         load_dataset("cifar10", tmp_path, "test", verify=False)
 
 
-def test_a_batch_that_would_run_something(tmp_path: Path) -> None:
+def test_cifar_runs_no_code_of_a_pickle(tmp_path: Path) -> None:
     write_cifar10_python(tmp_path / "cifar-10-batches-py")
     (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(b"cos\nsystem\n(S'touch " + bytes(tmp_path / "ran")
                                                                   + b"'\ntR.")  # fmt: skip
@@ -151,7 +156,7 @@ def test_a_batch_that_would_run_something(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_damaged_binary_batches(tmp_path: Path) -> None:
+def test_cifar_rejects_damaged_binary_batches(tmp_path: Path) -> None:
     folder = tmp_path / "cifar-10-batches-bin"
     write_cifar10_binary(folder)
     content = bytearray((folder / "test_batch.bin").read_bytes())
@@ -160,18 +165,18 @@ def test_damaged_binary_batches(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError, match=r"image 0 in .* has label 10, and there are 10 classes"):
         load_dataset("cifar10", tmp_path, "test")
     (folder / "test_batch.bin").write_bytes(content[:-1])
-    with pytest.raises(CorruptFileError, match="9218 bytes, which is no whole number of images"):
+    with pytest.raises(CorruptFileError, match="9218 bytes, which is not a whole number of images"):
         load_dataset("cifar10", tmp_path, "test")
     (folder / "batches.meta.txt").write_text("cat dog")
-    with pytest.raises(CorruptFileError, match="names 2 classes instead of 10"):
+    with pytest.raises(CorruptFileError, match="lists 2 classes instead of 10"):
         load_dataset("cifar10", tmp_path, "train")
     (folder / "data_batch_3.bin").unlink()
-    with pytest.raises(DatasetError, match=r"data_batch_3\.bin is missing, while data_batch_1\.bin is there"):
+    with pytest.raises(DatasetError, match=r"data_batch_3\.bin is missing, while data_batch_1\.bin exists"):
         load_dataset("cifar10", tmp_path, "train")
 
 
 @pytest.mark.parametrize("name", sorted(DATASETS))
-def test_what_is_missing_is_told_with_what_to_put_where(tmp_path: Path, name: str) -> None:
+def test_missing_files_are_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(DatasetError, match=r"nowhere does not exist; (unpack|put|give) .*"):
         load_dataset(name, tmp_path / "nowhere")
     if name != "npz":
@@ -195,7 +200,7 @@ def write_idx(folder: Path, compress: bool, labels: list[int]) -> np.ndarray:
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
 @pytest.mark.parametrize("compress", [True, False])
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_idx_files(tmp_path: Path, name: str, compress: bool, split: str) -> None:
+def test_mnist_files(tmp_path: Path, name: str, compress: bool, split: str) -> None:
     images = write_idx(tmp_path, compress, [3, 0, 9])
     read = load_dataset(name, tmp_path, split)
     np.testing.assert_array_equal(read.images[..., 0], images)  # type: ignore[index]
@@ -205,31 +210,31 @@ def test_idx_files(tmp_path: Path, name: str, compress: bool, split: str) -> Non
     assert not any(read.published.values())
 
 
-def test_damaged_idx_files(tmp_path: Path) -> None:
+def test_mnist_rejects_damaged_files(tmp_path: Path) -> None:
     write_idx(tmp_path, True, [1, 2])
     path = tmp_path / "train-images-idx3-ubyte.gz"
     whole = path.read_bytes()
-    for damaged, said in [
+    for damaged, message in [
         (whole[:100], "cannot be decompressed"),
         (b"no gzip at all", "cannot be decompressed"),
         (
             gzip.compress(idx(np.zeros((2, 28, 28), np.uint8))[:-1]),
-            "announces shape .* and holds 1567 bytes",
+            "declares shape .* and has 1567 bytes",
         ),
-        (gzip.compress(idx(np.zeros(2, np.uint8))), "does not begin like an idx file of 3-dimensional bytes"),
-        (gzip.compress(b""), "does not begin like"),
-        (gzip.compress(idx(np.zeros((3, 28, 28), np.uint8))), "holds 3 images and .* 2 labels"),
+        (gzip.compress(idx(np.zeros(2, np.uint8))), "does not begin as an idx file of bytes in 3 dimensions"),
+        (gzip.compress(b""), "does not begin as"),
+        (gzip.compress(idx(np.zeros((3, 28, 28), np.uint8))), "has 3 images and .* 2 labels"),
     ]:
         path.write_bytes(damaged)
-        with pytest.raises(CorruptFileError, match=said):
+        with pytest.raises(CorruptFileError, match=message):
             load_dataset("mnist", tmp_path)
     write_idx(tmp_path, True, [1, 12])
-    with pytest.raises(CorruptFileError, match="holds the label 12, and there are 10 classes"):
+    with pytest.raises(CorruptFileError, match="has the label 12, and there are 10 classes"):
         load_dataset("mnist", tmp_path)
 
 
 @pytest.mark.skipif(not FASHION.is_dir(), reason="Debian's dataset-fashion-mnist is not installed")
-def test_the_real_fashion_mnist() -> None:
+def test_fashion_mnist_as_distributed() -> None:
     train, test = (load_dataset("fashion-mnist", FASHION, split) for split in ("train", "test"))
     assert np.bincount(train.labels).tolist() == [6000] * 10
     assert np.bincount(test.labels).tolist() == [1000] * 10
@@ -239,7 +244,7 @@ def test_the_real_fashion_mnist() -> None:
 
 
 def write_npz(path: Path, **changes: object) -> Path:
-    images, labels = some_images(6, 3)
+    images, labels = random_images(6, 3)
     arrays = {
         "train_images": images,
         "train_labels": labels % 3,
@@ -251,7 +256,7 @@ def write_npz(path: Path, **changes: object) -> Path:
     return path
 
 
-def test_npz(tmp_path: Path) -> None:
+def test_npz_splits_share_classes_and_normalisation(tmp_path: Path) -> None:
     path = write_npz(tmp_path / "data.npz")
     train, test = load_dataset("npz", path), load_dataset("npz", path, "test")
     assert (len(train), len(test), train.n_classes, test.n_classes) == (6, 2, 3, 3)
@@ -262,36 +267,41 @@ def test_npz(tmp_path: Path) -> None:
     np.testing.assert_allclose(train.normalisation.std, pixels.std(axis=0))
 
 
-def test_npz_without_names_counts_the_classes_of_both_splits(tmp_path: Path) -> None:
+def test_npz_counts_the_classes_of_both_splits(tmp_path: Path) -> None:
     path = write_npz(tmp_path / "data.npz", class_names=None, train_labels=[0, 1, 0, 1, 0, 4])
     assert load_dataset("npz", path, "test").n_classes == 5
 
 
 @pytest.mark.parametrize(
-    ("changes", "error", "said"),
+    ("changes", "error", "message"),
     [
-        ({"train_images": None}, DatasetError, "holds no array train_images; give a .npz file with train_images"),
+        ({"train_images": None}, DatasetError, "has no array train_images; give a .npz file with train_images"),
         ({"train_labels": [0, 1, 2, 3, 0, 0]}, LabelError, "the label of sample 3 is 3; with 3 classes"),
         ({"train_labels": [0, 1, 2, -1, 0, 0]}, LabelError, "the label of sample 3 is -1"),
         ({"train_labels": list("abcabc")}, LabelError, "labels have dtype <U1; give integers from 0 to 2"),
         ({"train_labels": list("abcabc"), "class_names": None}, LabelError, "labels have dtype <U1"),
         ({"train_labels": [0, 1]}, LabelError, "there are 2 labels for 6 samples"),
+        (
+            {"train_labels": [0, 1, 2, 10**9, 0, 0], "class_names": None},
+            LabelError,
+            "the largest label is 1000000000; labels are class indices from 0 to at most 99999",
+        ),
         ({"train_images": np.zeros((6, 32, 32, 3))}, DtypeError, "dtype float64; give pixels from 0 to 255 as uint8"),
         ({"train_images": np.zeros((6, 32), np.uint8)}, ShapeError, r"shape \(6, 32\); give \(images, height"),
-        ({"train_images": np.array([None] * 6)}, CorruptFileError, "cannot be read as a .npz of plain arrays"),
+        ({"train_images": np.array([None] * 6)}, FileFormatError, "holds Python objects"),
     ],
 )
-def test_npz_that_is_wrong(
-    tmp_path: Path, changes: dict[str, object], error: type[InvalidInputError], said: str
+def test_npz_rejects_invalid_arrays(
+    tmp_path: Path, changes: dict[str, object], error: type[InvalidInputError], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         load_dataset("npz", write_npz(tmp_path / "data.npz", **changes))
 
 
-def test_npz_that_is_truncated(tmp_path: Path) -> None:
+def test_npz_rejects_truncated_files(tmp_path: Path) -> None:
     path = write_npz(tmp_path / "data.npz")
     path.write_bytes(path.read_bytes()[:-300])
-    with pytest.raises(CorruptFileError, match=r"data\.npz cannot be read"):
+    with pytest.raises(CorruptFileError, match=r"data\.npz begins as a \.npz and is truncated"):
         load_dataset("npz", path)
 
 
@@ -308,7 +318,7 @@ def folders(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_image_folders(folders: Path) -> None:
+def test_image_folders_are_classes(folders: Path) -> None:
     train, test = load_dataset("imagenet", folders), load_dataset("imagenet", folders, "test")
     assert (len(train), len(test), train.n_classes, train.image_shape) == (6, 4, 2, (224, 224, 3))
     assert test.class_names == ("n01", "n02")
@@ -319,7 +329,7 @@ def test_image_folders(folders: Path) -> None:
     assert (pixels.mean(axis=(1, 2, 3)) > 128).tolist() == [False, False, True, True]
 
 
-def test_training_crops_are_those_of_their_seed(folders: Path) -> None:
+def test_image_folder_crops_depend_on_the_seed(folders: Path) -> None:
     images = load_dataset("imagenet", folders).images
     indices = np.array([5, 2])
     first = images.read(indices, (7, 0))  # type: ignore[union-attr]
@@ -327,8 +337,8 @@ def test_training_crops_are_those_of_their_seed(folders: Path) -> None:
     assert (images.read(indices, (7, 1)) != first).any()  # type: ignore[union-attr]
 
 
-def test_the_centre_is_the_centre(tmp_path: Path) -> None:
-    """A white square in the middle of a black landscape fills the crop's middle; the far sides are cut off."""
+def test_image_folder_test_images_are_centred(tmp_path: Path) -> None:
+    """A white square in the middle of a wide black image is in the middle of the crop."""
     picture = np.zeros((256, 512, 3), np.uint8)
     picture[:, :100] = (255, 0, 0)
     picture[96:160, 224:288] = 255
@@ -339,24 +349,24 @@ def test_the_centre_is_the_centre(tmp_path: Path) -> None:
     white = np.argwhere((pixels > 250).all(axis=2))
     assert (white.min(axis=0).tolist(), white.max(axis=0).tolist()) == ([80, 80], [143, 143])
     assert pixels[..., 0].max() == pixels[..., 1].max() == 255
-    assert (pixels[..., 0] == pixels[..., 1]).all()  # no red: it lies outside the centre
+    assert (pixels[..., 0] == pixels[..., 1]).all()  # no red, which is outside the centre
 
 
-def test_image_folders_that_are_wrong(folders: Path) -> None:
+def test_image_folders_reject_missing_or_damaged_images(folders: Path) -> None:
     (folders / "val" / "n02" / "0.JPEG").write_bytes(b"no image")
     with pytest.raises(CorruptFileError, match=r"0\.JPEG cannot be decoded"):
         load_dataset("imagenet", folders, "test").images.read(np.array([2]), None)  # type: ignore[union-attr]
     (folders / "train" / "n03").mkdir()
-    with pytest.raises(DatasetError, match="n03 holds no images"):
+    with pytest.raises(DatasetError, match="n03 has no images"):
         load_dataset("imagenet", folders)
     with pytest.raises(DatasetError, match="has no folder train/; put the images there as train/CLASS"):
         load_dataset("imagenet", folders / "val")
     (folders / "val" / "n01").rename(folders / "train" / "n04")
-    with pytest.raises(DatasetError, match="holds 1 class folders, and at least two are needed"):
+    with pytest.raises(DatasetError, match="has 1 class folders, and at least two are needed"):
         load_dataset("imagenet", folders, "test")
 
 
-def test_limits_and_fingerprints(tmp_path: Path, folders: Path) -> None:
+def test_limit_and_fingerprint(tmp_path: Path, folders: Path) -> None:
     path = write_npz(tmp_path / "data.npz")
     whole = load_dataset("npz", path)
     assert len(load_dataset("npz", path, limit=4)) == 4
@@ -368,7 +378,7 @@ def test_limits_and_fingerprints(tmp_path: Path, folders: Path) -> None:
     assert len(prints) == 4
 
 
-def test_unknown_names() -> None:
+def test_load_dataset_rejects_unknown_names() -> None:
     with pytest.raises(UnknownNameError, match="dataset 'svhn' is unknown; choose one of: cifar10"):
         load_dataset("svhn", ".")
     with pytest.raises(UnknownNameError, match="split 'valid' is unknown; choose one of: train, test"):

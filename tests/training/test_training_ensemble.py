@@ -1,4 +1,4 @@
-"""Whole ensembles: that training learns, that members differ, and that a killed run goes on to the same bytes."""
+"""Ensembles: training learns, members differ, and a killed run can be continued to the same bytes."""
 
 from __future__ import annotations
 
@@ -18,21 +18,29 @@ from conftest import softmax
 from digit_sets import digit_images, digit_sets, few_digits
 
 import veridical as vd
-from veridical.errors import CorruptFileError, DatasetError, ParameterError, ShapeError, UnknownNameError
+from veridical.errors import (
+    CheckpointError,
+    CorruptFileError,
+    DatasetError,
+    ParameterError,
+    ShapeError,
+    UnknownNameError,
+)
 from veridical.training import collect_predictions, load_ensemble, train_ensemble
 from veridical.training.batches import ImageBatches
+from veridical.training.checkpoints import load_tensors, save_tensors
 from veridical.training.data.images import ImageSet
 from veridical.training.recipes import RECIPES, Recipe
-from veridical.training.rundir import RunDirectory
+from veridical.training.run_directory import RunDirectory
 
 QUICK = Recipe(schedule="one-cycle", epochs=2, batch_size=32, learning_rate=0.1)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def file_contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix != ".json"}
 
 
-def test_a_deep_ensemble_learns_differs_and_beats_its_members(tmp_path: Path) -> None:
+def test_deep_ensemble_learns_and_beats_its_members(tmp_path: Path) -> None:
     recipe = replace(RECIPES["one-cycle"], epochs=4, batch_size=64, learning_rate=0.1)
     train, test = digit_sets()
     trained = train_ensemble(train, test, out=tmp_path / "run", arch="resnet8", members=4, recipe=recipe)
@@ -47,12 +55,12 @@ def test_a_deep_ensemble_learns_differs_and_beats_its_members(tmp_path: Path) ->
             assert (probs[one].argmax(axis=1) != probs[other].argmax(axis=1)).any()
     assert together > accuracies.mean()
 
-    # The files say the same as the networks that they hold.
+    # The saved networks give the saved logits.
     again = collect_predictions(trained.models(), ImageBatches(test, normalisation=trained.normalisation))
     np.testing.assert_allclose(again.values, predictions.values, rtol=1e-4, atol=1e-4)
 
 
-def test_cyclic_snapshots(tmp_path: Path) -> None:
+def test_cyclic_snapshots_are_the_ends_of_cycles(tmp_path: Path) -> None:
     recipe = Recipe(schedule="cyclic", epochs=4, batch_size=32)
     trained = train_ensemble(
         *few_digits(), out=tmp_path / "run", arch="resnet8", method="snapshot", members=2, recipe=recipe
@@ -63,7 +71,7 @@ def test_cyclic_snapshots(tmp_path: Path) -> None:
     assert (first != second).any()
 
 
-def test_metadata(tmp_path: Path) -> None:
+def test_run_directory_holds_settings_and_records(tmp_path: Path) -> None:
     train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=2, recipe=QUICK, random_state=3, dataset="npz")
     run = json.loads((tmp_path / "run.json").read_text())
     assert run["recipe"]["schedule"] == "one-cycle"
@@ -79,23 +87,23 @@ def test_metadata(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path) -> None:
+def test_random_state_decides_every_byte(tmp_path: Path) -> None:
     runs = {}
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         torch.manual_seed(hash(name) % 1000)  # global state does not matter
         train_ensemble(*few_digits(), out=tmp_path / name, arch="resnet8", members=1, recipe=QUICK, random_state=seed)
-        runs[name] = contents(tmp_path / name)
+        runs[name] = file_contents(tmp_path / name)
     assert runs["a"] == runs["b"]
     assert runs["a"]["member-000.npy"] != runs["c"]["member-000.npy"]
 
 
-def test_training_leaves_the_global_generator_alone(tmp_path: Path) -> None:
+def test_training_preserves_the_global_generator(tmp_path: Path) -> None:
     before = torch.get_rng_state()
     train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_more_members_leave_the_first_ones(tmp_path: Path) -> None:
+def test_members_can_be_added(tmp_path: Path) -> None:
     options = {"arch": "resnet8", "recipe": QUICK}
     train_ensemble(*few_digits(), out=tmp_path / "run", members=1, **options)
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("member-000.*")}
@@ -104,11 +112,11 @@ def test_more_members_leave_the_first_ones(tmp_path: Path) -> None:
     assert trained.members == [0, 1, 2]
     assert {path: path.stat().st_mtime_ns for path in written} == written
     train_ensemble(*few_digits(), out=tmp_path / "at-once", members=3, **options)
-    assert contents(tmp_path / "run") == contents(tmp_path / "at-once")
+    assert file_contents(tmp_path / "run") == file_contents(tmp_path / "at-once")
 
 
 def train_to_be_killed(out: str | Path, method: str, schedule: str) -> None:
-    """A run that the tests break off, or not."""
+    """A run that some tests interrupt."""
     images, labels = digit_images()
     train, test = ImageSet.of(images[:256], labels[:256]), ImageSet.of(images[256:400], labels[256:400])
     recipe = Recipe(schedule=schedule, epochs=4, batch_size=32, learning_rate=0.1, nesterov=True)
@@ -125,17 +133,17 @@ TRAIN = """
     torch.set_num_threads(1)
     out, method, schedule, kill_epoch = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
     started = 0
-    whole = batches.ImageBatches.training
+    complete = batches.ImageBatches.training
 
-    def broken(self, seed, epoch, *, augment):
+    def killed(self, seed, epoch, *, augment):
         global started
         started += 1
-        for step, batch in enumerate(whole(self, seed, epoch, augment=augment)):
+        for step, batch in enumerate(complete(self, seed, epoch, augment=augment)):
             if started == kill_epoch and step == 3:
                 os.kill(os.getpid(), signal.SIGKILL)  # in the middle of an epoch
             yield batch
 
-    batches.ImageBatches.training = broken
+    batches.ImageBatches.training = killed
     train_to_be_killed(out, method, schedule)
 """
 
@@ -151,23 +159,25 @@ def run_python(program: str, *arguments: object) -> subprocess.CompletedProcess[
     ("method", "schedule", "kills"),
     [("deep", "one-cycle", (3, 4)), ("snapshot", "step", (1, 3)), ("snapshot", "cyclic", (4,))],
 )
-def test_a_killed_run_goes_on_to_the_same_result(
+def test_killed_run_continues_to_the_same_result(
     tmp_path: Path, method: str, schedule: str, kills: tuple[int, ...]
 ) -> None:
-    train_to_be_killed(tmp_path / "unbroken", method, schedule)
+    train_to_be_killed(tmp_path / "uninterrupted", method, schedule)
     for kill in kills:
         done = run_python(TRAIN, tmp_path / "killed", method, schedule, kill)
         assert done.returncode == -signal.SIGKILL, done.stderr
-    assert contents(tmp_path / "killed") != contents(tmp_path / "unbroken")
+    assert file_contents(tmp_path / "killed") != file_contents(tmp_path / "uninterrupted")
     train_to_be_killed(tmp_path / "killed", method, schedule)
-    killed, unbroken = contents(tmp_path / "killed"), contents(tmp_path / "unbroken")
-    assert killed.keys() == unbroken.keys()
-    assert [name for name in killed if killed[name] != unbroken[name]] == []
-    history = [json.loads((tmp_path / n / "member-001.json").read_text())["history"] for n in ("killed", "unbroken")]
+    killed, uninterrupted = file_contents(tmp_path / "killed"), file_contents(tmp_path / "uninterrupted")
+    assert killed.keys() == uninterrupted.keys()
+    assert [name for name in killed if killed[name] != uninterrupted[name]] == []
+    history = [
+        json.loads((tmp_path / n / "member-001.json").read_text())["history"] for n in ("killed", "uninterrupted")
+    ]
     assert [epoch["loss"] for epoch in history[0]] == [epoch["loss"] for epoch in history[1]]
 
 
-def test_no_room_for_a_checkpoint(tmp_path: Path) -> None:
+def test_full_disk_leaves_no_half_written_checkpoint(tmp_path: Path) -> None:
     program = TRAIN.replace(
         "    started = 0\n",
         "    started = 0\n    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n",
@@ -181,7 +191,7 @@ def test_no_room_for_a_checkpoint(tmp_path: Path) -> None:
     assert load_ensemble(tmp_path / "run").members == [0, 1]
 
 
-def test_a_run_is_a_file_of_predictions(tmp_path: Path) -> None:
+def test_load_reads_a_run_directory(tmp_path: Path) -> None:
     train, test = (replace(images, class_names=tuple("abcdefghij")) for images in few_digits())
     trained = train_ensemble(train, test, out=tmp_path, arch="resnet8", members=2, recipe=QUICK)
     loaded, own = vd.load(tmp_path), trained.predictions()
@@ -192,58 +202,42 @@ def test_a_run_is_a_file_of_predictions(tmp_path: Path) -> None:
         vd.load(tmp_path, kind="probs")
 
 
-def test_a_run_whose_labels_have_their_older_name(tmp_path: Path) -> None:
-    train, test = few_digits()
-    options = {"out": tmp_path, "arch": "resnet8", "recipe": QUICK}
-    train_ensemble(train, test, members=1, **options)
-    settings = json.loads((tmp_path / "run.json").read_text())
-    del settings["kind"]
-    (tmp_path / "run.json").write_text(json.dumps(settings))
-    (tmp_path / "labels.npy").rename(tmp_path / "test-labels.npy")
-    np.testing.assert_array_equal(load_ensemble(tmp_path).predictions().labels, test.labels)
-    trained = train_ensemble(train, test, members=2, **options)
-    assert not (tmp_path / "test-labels.npy").exists()
-    np.testing.assert_array_equal(trained.predictions().labels, test.labels)
-    assert vd.load(tmp_path).kind == "logits"
-
-
-def test_other_settings_are_refused(tmp_path: Path) -> None:
+def test_run_with_other_settings_is_rejected(tmp_path: Path) -> None:
     train, test = few_digits()
     options = {"out": tmp_path, "arch": "resnet8", "members": 1}
     train_ensemble(train, test, recipe=QUICK, **options)
-    before = contents(tmp_path)
-    said = r"holds a run with epochs 2, and 3 is asked for; give another directory, or the same settings"
-    with pytest.raises(ParameterError, match=said):
+    before = file_contents(tmp_path)
+    with pytest.raises(ParameterError, match="holds a run with epochs 2, not 3; give another directory, or the same"):
         train_ensemble(train, test, recipe=replace(QUICK, epochs=3), **options)
-    with pytest.raises(ParameterError, match="holds a run with random_state 0, and 1 is asked for"):
+    with pytest.raises(ParameterError, match="holds a run with random_state 0, not 1"):
         train_ensemble(train, test, recipe=QUICK, random_state=1, **options)
-    with pytest.raises(ParameterError, match="holds a run with train_images 128, and 127"):
+    with pytest.raises(ParameterError, match="holds a run with train_images 128, not 127"):
         train_ensemble(train.first(127), test, recipe=QUICK, **options)
     labels = train.labels.copy()
     labels[0] = (labels[0] + 1) % 10
     with pytest.raises(ParameterError, match="holds a run with train_fingerprint"):
         train_ensemble(replace(train, labels=labels), test, recipe=QUICK, **options)
-    assert contents(tmp_path) == before
+    assert file_contents(tmp_path) == before
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
+def test_run_directory_is_locked(tmp_path: Path) -> None:
     with (
-        RunDirectory(tmp_path).alone(),
+        RunDirectory(tmp_path).lock(),
         pytest.raises(ParameterError, match=r"another process is training in .*; wait for it"),
     ):
         train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
     train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
 
 
-def test_what_a_killed_process_was_writing_is_swept_away(tmp_path: Path) -> None:
-    strange = (".member-000.npy.x1y2", ".trajectory-000.state.safetensors.abc", ".run.json.q", ".notes.txt", "own.npy")
-    for name in strange:
+def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    names = (".member-000.npy.x1y2", ".trajectory-000.state.safetensors.abc", ".run.json.q", ".notes.txt", "own.npy")
+    for name in names:
         (tmp_path / name).touch()
     train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
-    assert [name for name in strange if (tmp_path / name).exists()] == [".notes.txt", "own.npy"]
+    assert [name for name in names if (tmp_path / name).exists()] == [".notes.txt", "own.npy"]
 
 
-def test_images_that_do_not_fit(tmp_path: Path) -> None:
+def test_train_ensemble_rejects_invalid_arguments(tmp_path: Path) -> None:
     train, test = few_digits()
     small = ImageSet.of(np.zeros((4, 8, 8, 3), np.uint8), [0, 1, 0, 1])
     out = tmp_path / "run"
@@ -262,7 +256,7 @@ def test_images_that_do_not_fit(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_divergence_is_said(tmp_path: Path) -> None:
+def test_divergence_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"training diverged in epoch \d .*; try a smaller .* than 1e\+12"):
         train_ensemble(
             *few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=replace(QUICK, learning_rate=1e12, epochs=6)
@@ -270,34 +264,77 @@ def test_divergence_is_said(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("member-*"))
 
 
-def test_runs_without_test_images(tmp_path: Path) -> None:
+def test_run_without_test_images_has_no_predictions(tmp_path: Path) -> None:
     trained = train_ensemble(few_digits()[0], out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
     assert trained.accuracies() == [None]
-    with pytest.raises(DatasetError, match="holds no predictions of its members; it was trained without test images"):
+    with pytest.raises(DatasetError, match="has no predictions of its members; it was trained without test images"):
         trained.predictions()
 
 
-def test_directories_that_hold_no_ensemble(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"holds no run\.json"):
+def test_load_ensemble_rejects_unfinished_runs(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"has no run\.json"):
         load_ensemble(tmp_path)
     train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
     (tmp_path / "member-000.npy").write_bytes(b"damaged")
-    with pytest.raises(CorruptFileError, match=r"member-000\.npy cannot be read"):
+    with pytest.raises(CorruptFileError, match=r"member-000\.npy"):
         load_ensemble(tmp_path).predictions()
     (tmp_path / "member-000.json").unlink()
-    with pytest.raises(DatasetError, match="holds no finished member yet; run the training command again"):
-        load_ensemble(tmp_path)
-    (tmp_path / "run.json").write_text("{")
-    with pytest.raises(CorruptFileError, match=r"run\.json is no JSON"):
+    (tmp_path / "member-first.json").write_text("{}")
+    with pytest.raises(DatasetError, match="has no finished member yet; run the training command again"):
         load_ensemble(tmp_path)
 
 
-def test_folders_of_pictures_train_too(tmp_path: Path) -> None:
-    """Images decoded as needed: two runs over them agree to the byte, whatever the threads that decode."""
+@pytest.mark.parametrize(
+    "metadata", [[], {}, {"epoch": "1", "history": []}, {"epoch": 7, "history": []}, {"epoch": True, "history": [{}]}]
+)
+def test_damaged_training_state_is_rejected(tmp_path: Path, metadata: object) -> None:
+    train, test = few_digits()
+    with pytest.raises(KeyboardInterrupt):
+        train_ensemble(
+            train, test, out=tmp_path, arch="resnet8", members=1, recipe=QUICK, progress=interrupt_in_second_epoch
+        )
+    path = tmp_path / "trajectory-000.state.safetensors"
+    save_tensors(path, load_tensors(path)[0], metadata)  # type: ignore[arg-type]
+    with pytest.raises(CorruptFileError, match=r"trajectory-000\.state\.safetensors"):
+        train_ensemble(train, test, out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
+
+
+def test_damaged_momentum_is_rejected(tmp_path: Path) -> None:
+    train, test = few_digits()
+    with pytest.raises(KeyboardInterrupt):
+        train_ensemble(
+            train, test, out=tmp_path, arch="resnet8", members=1, recipe=QUICK, progress=interrupt_in_second_epoch
+        )
+    path = tmp_path / "trajectory-000.state.safetensors"
+    tensors, metadata = load_tensors(path)
+    tensors["momentum.classifier.bias"] = torch.zeros(3)
+    save_tensors(path, tensors, metadata)
+    with pytest.raises(CheckpointError, match=r"momentum\.classifier\.bias has shape \(3,\)"):
+        train_ensemble(train, test, out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
+
+
+def interrupt_in_second_epoch(done: int, total: int, what: str) -> None:
+    if "epoch 2/" in what:
+        raise KeyboardInterrupt
+
+
+def test_progress_counts_batches(tmp_path: Path) -> None:
+    calls: list[tuple[int, int, str]] = []
+    options = {"out": tmp_path, "arch": "resnet8", "recipe": QUICK, "progress": lambda *call: calls.append(call)}
+    train_ensemble(*few_digits(), members=2, **options)
+    assert [call[:2] for call in calls] == [(done, 16) for done in range(1, 17)]  # 2 runs, 2 epochs, 4 batches
+    assert calls[0][2].startswith("run 1, epoch 1/2, training accuracy ")
+    calls.clear()
+    train_ensemble(*few_digits(), members=2, **options)
+    assert calls == []
+
+
+def test_image_folders_train_to_the_same_bytes(tmp_path: Path) -> None:
+    """Images that are decoded when needed: the threads that decode them have no effect."""
     from PIL import Image
 
     from veridical.training import load_dataset
-    from veridical.training.data.folder import FolderImages
+    from veridical.training.data.image_folders import FolderImages
 
     rng = np.random.default_rng(0)
     for split in ("train", "val"):
@@ -307,11 +344,11 @@ def test_folders_of_pictures_train_too(tmp_path: Path) -> None:
                 pixels = (rng.integers(0, 50, (40, 50, 3)) + brightness).astype(np.uint8)
                 Image.fromarray(pixels).save(tmp_path / split / name / f"{i}.png")
     train, test = (
-        replace(pictures, images=FolderImages(pictures.images.paths, 16))  # type: ignore[union-attr]
-        for pictures in (load_dataset("imagenet", tmp_path, split) for split in ("train", "test"))
+        replace(images, images=FolderImages(images.images.paths, 16))  # type: ignore[union-attr]
+        for images in (load_dataset("imagenet", tmp_path, split) for split in ("train", "test"))
     )
     recipe = Recipe(schedule="one-cycle", epochs=6, batch_size=8, learning_rate=0.05)
     for name in ("a", "b"):
         trained = train_ensemble(train, test, out=tmp_path / name, arch="resnet8", members=1, recipe=recipe)
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert file_contents(tmp_path / "a") == file_contents(tmp_path / "b")
     assert trained.accuracies()[0] == 1.0

@@ -1,4 +1,4 @@
-"""Learning rates as published, and which epochs give a member."""
+"""Learning rates as published, and the epochs after which a member is kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from veridical.training.recipes import RECIPES, SCHEDULES, Recipe, plan
 STEPS = 391  # batches of 128 in 50,000 images, rounded up
 
 
-def test_the_papers_rates() -> None:
+def test_paper_recipe_has_the_rates_of_the_paper() -> None:
     paper = RECIPES["paper"]
     by_epoch = [paper.learning_rate_at(epoch * STEPS, STEPS) for epoch in range(200)]
     expected = [0.1] * 60 + [0.02] * 60 + [0.004] * 40 + [0.0008] * 40
@@ -23,12 +23,12 @@ def test_the_papers_rates() -> None:
     assert (paper.epochs, paper.batch_size, paper.momentum, paper.weight_decay) == (200, 128, 0.9, 5e-4)
 
 
-def test_the_step_before_a_drop_has_the_old_rate() -> None:
+def test_step_schedule_drops_at_the_epoch() -> None:
     paper = RECIPES["paper"]
     assert paper.learning_rate_at(60 * STEPS - 1, STEPS) == 0.1
 
 
-def test_cyclic_rates_are_the_formula_of_huang_et_al() -> None:
+def test_cyclic_rates_follow_huang_et_al() -> None:
     recipe = replace(RECIPES["cyclic"], epochs=40, cycles=4)
     total = 40 * STEPS
     for step in (0, 1, 777, total // 4 - 1, total // 4, total // 2 + 5, total - 1):
@@ -39,7 +39,7 @@ def test_cyclic_rates_are_the_formula_of_huang_et_al() -> None:
     assert recipe.learning_rate_at(total // 4 - 1, STEPS) < 1e-4 * recipe.learning_rate
 
 
-def test_one_cycle_rises_and_falls() -> None:
+def test_one_cycle_rate_rises_and_falls() -> None:
     recipe = RECIPES["one-cycle"]
     rates = [recipe.learning_rate_at(step, 100) for step in range(1200)]
     peak = rates.index(max(rates))
@@ -56,36 +56,36 @@ def test_one_cycle_rises_and_falls() -> None:
     steps=st.integers(1, 30),
     data=st.data(),
 )
-def test_rates_never_exceed_the_largest(schedule: str, epochs: int, steps: int, data: st.DataObject) -> None:
+def test_rates_never_exceed_the_learning_rate(schedule: str, epochs: int, steps: int, data: st.DataObject) -> None:
     recipe = Recipe(schedule=schedule, epochs=epochs, learning_rate=0.3)
     step = data.draw(st.integers(0, epochs * steps - 1))
     assert 0 < recipe.learning_rate_at(step, steps) <= 0.3
 
 
-def test_a_deep_ensemble_is_a_run_per_member() -> None:
+def test_deep_plan_has_a_run_per_member() -> None:
     recipe, runs = plan("deep", Recipe(epochs=7), 3, [11, 12, 13])
     assert [(run.seed, run.members) for run in runs] == [(11, {7: 0}), (12, {7: 1}), (13, {7: 2})]
     assert recipe.cycles == 1
 
 
-def test_the_papers_snapshots_are_one_per_epoch() -> None:
+def test_snapshot_plan_has_a_member_per_epoch() -> None:
     _, (run,) = plan("snapshot", RECIPES["paper"], None, [5])
     assert run.members == {epoch: epoch - 1 for epoch in range(1, 201)}
 
 
-def test_fewer_snapshots_are_the_last_ones() -> None:
+def test_snapshot_plan_keeps_the_last_epochs() -> None:
     _, (run,) = plan("snapshot", Recipe(epochs=10), 3, [5])
     assert run.members == {8: 0, 9: 1, 10: 2}
 
 
-def test_cyclic_snapshots_are_the_ends_of_cycles() -> None:
+def test_cyclic_plan_has_a_member_at_the_end_of_each_cycle() -> None:
     recipe, (run,) = plan("snapshot", replace(RECIPES["cyclic"], epochs=30), 5, [5])
     assert recipe.cycles == 5
     assert run.members == {6: 0, 12: 1, 18: 2, 24: 3, 30: 4}
 
 
 @pytest.mark.parametrize(
-    ("recipe", "members", "said"),
+    ("recipe", "members", "message"),
     [
         (Recipe(schedule="cyclic", epochs=10), 3, "10 epochs cannot be split into 3 cycles"),
         (Recipe(epochs=4), 5, "4 epochs give at most 4 snapshots, not 5"),
@@ -95,11 +95,11 @@ def test_cyclic_snapshots_are_the_ends_of_cycles() -> None:
         (Recipe(momentum=1.5), None, "momentum is 1.5; give a number from 0 to 1"),
     ],
 )
-def test_impossible_plans(recipe: Recipe, members: int | None, said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
+def test_plan_rejects_impossible_recipes(recipe: Recipe, members: int | None, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
         plan("snapshot", recipe, members, [0])
 
 
-def test_unknown_method() -> None:
+def test_plan_rejects_unknown_methods() -> None:
     with pytest.raises(UnknownNameError, match="choose one of: deep, snapshot"):
         plan("bagging", Recipe(), 1, [0])

@@ -1,4 +1,4 @@
-"""Checkpoints of others: names, wrappers, and above all that the network computes what it computed for them."""
+"""Checkpoints from elsewhere: names of tensors, wrappers, and that the network computes the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from zoo_networks import ZOO, PreResNet, settled
+from zoo_networks import ZOO, PreResNet, randomised
 
 from veridical.errors import CheckpointError, CorruptFileError, DatasetError, ParameterError, UnknownNameError
 from veridical.training import build
@@ -18,9 +18,9 @@ torch.set_num_threads(1)  # the tests run several processes at a time
 
 
 @pytest.mark.parametrize("arch", sorted(ZOO))
-def test_a_zoo_network_computes_the_same_here(tmp_path: Path, arch: str) -> None:
+def test_zoo_network_computes_the_same(tmp_path: Path, arch: str) -> None:
     torch.manual_seed(1)
-    theirs = settled(ZOO[arch](10), seed=2)
+    theirs = randomised(ZOO[arch](10), seed=2)
     parallel = arch == "resnet50"  # trained on several devices, and saved with what training needed
     state = {("module." if parallel else "") + name: tensor for name, tensor in theirs.state_dict().items()}
     wrapped = {
@@ -38,14 +38,14 @@ def test_a_zoo_network_computes_the_same_here(tmp_path: Path, arch: str) -> None
     side = 64 if arch == "resnet50" else 32
     images = torch.randn(2, 3, side, side)
     with torch.inference_mode():
-        expected, found = theirs(images), ours(images)
-    assert expected.std() > 0.01  # the comparison says something
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4 * float(expected.abs().max()))
+        expected, logits = theirs(images), ours(images)
+    assert expected.std() > 0.01  # or the comparison would show nothing
+    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4 * float(expected.abs().max()))
     assert not ours.training
 
 
 @pytest.mark.parametrize("wrapper", ["state_dict", "model_state", None])
-def test_wrappers(tmp_path: Path, wrapper: str | None) -> None:
+def test_state_dict_may_be_wrapped(tmp_path: Path, wrapper: str | None) -> None:
     state = PreResNet(110, 10).state_dict()
     path = tmp_path / "net.pth"
     torch.save({wrapper: state, "epoch": 3} if wrapper else state, path)
@@ -53,7 +53,7 @@ def test_wrappers(tmp_path: Path, wrapper: str | None) -> None:
     assert torch.equal(model.stem.weight, state["conv1.weight"])  # type: ignore[union-attr]
 
 
-def test_counts_that_old_pytorch_did_not_write(tmp_path: Path) -> None:
+def test_batch_counts_may_be_missing(tmp_path: Path) -> None:
     state = {n: t for n, t in PreResNet(110, 10).state_dict().items() if not n.endswith("num_batches_tracked")}
     torch.save(state, tmp_path / "old.pt")
     load_checkpoint(tmp_path / "old.pt", "preresnet110", 10, layout="pytorch-ensembles")
@@ -70,37 +70,37 @@ def test_counts_that_old_pytorch_did_not_write(tmp_path: Path) -> None:
         ("resnet50", "module.layer4.2.bn3.bias", "stages.3.2.norm3.bias"),
     ],
 )
-def test_names(arch: str, theirs: str, ours: str) -> None:
+def test_our_name_translates_names_of_the_zoo(arch: str, theirs: str, ours: str) -> None:
     assert our_name(theirs, arch) == ours
 
 
-def test_a_shape_that_differs_is_named(tmp_path: Path) -> None:
+def test_tensor_of_another_shape_is_named(tmp_path: Path) -> None:
     path = tmp_path / "net.pt"
     torch.save(PreResNet(110, 100).state_dict(), path)
-    said = r"net\.pt the tensor classifier\.weight has shape \(100, 256\), and the network needs \(10, 256\)"
-    with pytest.raises(CheckpointError, match=said):
+    message = r"net\.pt the tensor classifier\.weight has shape \(100, 256\), and the network needs \(10, 256\)"
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(path, "preresnet110", 10, layout="pytorch-ensembles")
 
 
-def test_the_first_tensor_that_differs_is_the_one_named(tmp_path: Path) -> None:
+def test_first_tensor_that_differs_is_named(tmp_path: Path) -> None:
     path = tmp_path / "net.safetensors"
     save_weights(path, build("resnet8", 10), {})
     with pytest.raises(CheckpointError, match=r"tensor stem\.0\.weight has shape \(16, 3, 3, 3\), .* \(64, 3, 3, 3\)"):
         load_checkpoint(path, "resnet18", 10)
 
 
-def test_tensors_missing_and_unknown(tmp_path: Path) -> None:
+def test_missing_and_unknown_tensors_are_named(tmp_path: Path) -> None:
     path = tmp_path / "net.pt"
     state = PreResNet(110, 10).state_dict()
     torch.save({**state, "extra.weight": torch.zeros(1)}, path)
-    with pytest.raises(CheckpointError, match=r"holds a tensor extra\.weight that the network lacks"):
+    with pytest.raises(CheckpointError, match=r"has a tensor extra\.weight that the network lacks"):
         load_checkpoint(path, "preresnet110", 10, layout="pytorch-ensembles")
     del state["layer2.0.conv1.weight"]
     torch.save(state, path)
     with pytest.raises(CheckpointError, match=r"has no tensor stages\.1\.0\.conv1\.weight"):
         load_checkpoint(path, "preresnet110", 10, layout="pytorch-ensembles")
     torch.save([1, 2], path)
-    with pytest.raises(CheckpointError, match="holds no state dict"):
+    with pytest.raises(CheckpointError, match="is not a state dict"):
         load_checkpoint(path, "preresnet110", 10, layout="pytorch-ensembles")
 
 
@@ -112,7 +112,7 @@ class _Touch:
         return (open, (str(self.path), "w"))
 
 
-def test_files_that_would_run_something_are_refused(tmp_path: Path) -> None:
+def test_pickled_code_is_not_run(tmp_path: Path) -> None:
     torch.save({"state_dict": _Touch(tmp_path / "ran")}, tmp_path / "net.pt")
     with pytest.raises(CorruptFileError, match=r"net\.pt cannot be read as a PyTorch file of plain tensors"):
         load_checkpoint(tmp_path / "net.pt", "resnet50", 10, layout="pytorch-ensembles")
@@ -121,13 +121,13 @@ def test_files_that_would_run_something_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["net.pt", "net.safetensors"])
 @pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps([1])[:-2]])
-def test_damaged_files(tmp_path: Path, name: str, content: bytes) -> None:
+def test_damaged_checkpoints_are_rejected(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(CorruptFileError, match="cannot be read as"):
         load_checkpoint(tmp_path / name, "resnet8", 10)
 
 
-def test_truncated_safetensors(tmp_path: Path) -> None:
+def test_truncated_safetensors_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "net.safetensors"
     save_weights(path, build("resnet8", 10), {})
     path.write_bytes(path.read_bytes()[:-10])
@@ -135,24 +135,24 @@ def test_truncated_safetensors(tmp_path: Path) -> None:
         load_checkpoint(path, "resnet8", 10)
 
 
-def test_unknown_layouts_and_networks_that_the_zoo_lacks(tmp_path: Path) -> None:
+def test_load_checkpoint_rejects_unknown_layouts_and_architectures(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="choose one of: veridical, pytorch-ensembles"):
         load_checkpoint(tmp_path, "resnet8", 10, layout="timm")
     with pytest.raises(ParameterError, match="the pytorch-ensembles zoo has no resnet8; it has: preresnet110"):
         load_checkpoint(tmp_path, "resnet8", 10, layout="pytorch-ensembles")
 
 
-def test_files_are_found_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+def test_find_checkpoints_sorts_by_number(tmp_path: Path) -> None:
     for name in ("net-10.pt", "net-9.pt", "b.pth", "notes.txt", "a.safetensors", ".net-1.pt.x", "t.state.safetensors"):
         (tmp_path / name).touch()
     assert [p.name for p in find_checkpoints(tmp_path)] == ["a.safetensors", "b.pth", "net-9.pt", "net-10.pt"]
     assert find_checkpoints(tmp_path / "b.pth") == [tmp_path / "b.pth"]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DatasetError, match=r"holds no checkpoints; put files there that end with \.safetensors"):
+    with pytest.raises(DatasetError, match=r"has no checkpoints; put files there that end with \.safetensors"):
         find_checkpoints(tmp_path / "empty")
 
 
-def test_networks_come_one_at_a_time(tmp_path: Path) -> None:
+def test_load_checkpoints_yields_one_network_at_a_time(tmp_path: Path) -> None:
     for seed in range(3):
         torch.manual_seed(seed)
         save_weights(tmp_path / f"{seed}.safetensors", build("resnet8", 4), {})
@@ -162,24 +162,24 @@ def test_networks_come_one_at_a_time(tmp_path: Path) -> None:
     assert not torch.equal(first, second)  # type: ignore[arg-type]
 
 
-def test_normalisation_of_the_zoo() -> None:
+def test_zoo_normalisation_depends_on_the_method() -> None:
     plain = [Path("CIFAR100-PreResNet110-3.pt")]
     assert zoo_normalisation("preresnet110", "veridical", plain) is None
-    assert zoo_normalisation("resnet50", "pytorch-ensembles", plain) is None  # ImageNet's own
+    assert zoo_normalisation("resnet50", "pytorch-ensembles", plain) is None  # ImageNet's
     for name, mean in [
         ("CIFAR100-WideResNet28x10-3.pt", 0.4914),
         ("CIFAR10-SSE_WideResNet28x10_run_1-3.pt", 0.5071),
         ("CIFAR10-cSGLD_WideResNet28x10_run_1-3.pt", 0.5071),
         ("CIFAR10-FGE_WideResNet28x10_run_1-3.pt", 0.485),
     ]:
-        found = zoo_normalisation("wideresnet28x10", "pytorch-ensembles", [Path("zoo") / name])
-        assert found is not None
-        assert found.mean[0] == mean
-    with pytest.raises(ParameterError, match=r"different methods \(SSE, plain\), .*; predict each method by itself"):
+        normalisation = zoo_normalisation("wideresnet28x10", "pytorch-ensembles", [Path("zoo") / name])
+        assert normalisation is not None
+        assert normalisation.mean[0] == mean
+    with pytest.raises(ParameterError, match=r"different methods \(SSE, plain\), .*; predict each method separately"):
         zoo_normalisation("preresnet110", "pytorch-ensembles", [*plain, Path("CIFAR10-SSE_PreResNet110-1.pt")])
 
 
-def test_loading_does_not_move_the_global_generator(tmp_path: Path) -> None:
+def test_load_checkpoint_preserves_the_global_generator(tmp_path: Path) -> None:
     save_weights(tmp_path / "net.safetensors", build("resnet8", 4), {})
     before = torch.get_rng_state()
     load_checkpoint(tmp_path / "net.safetensors", "resnet8", 4)

@@ -1,6 +1,6 @@
 """Networks with the module names of the pytorch-ensembles zoo, written from its naming for the tests.
 
-They exist to make state dicts as the zoo's files hold them, and to say what such weights compute.
+They make state dicts like those of the zoo's files, and compute what such weights should compute.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class ResNet50(nn.Module):
         return self.fc(x.mean(dim=(2, 3)))
 
 
-def settled(network: nn.Module, seed: int) -> nn.Module:
-    """The network with every number random, running statistics included, in evaluation mode."""
+def randomised(network: nn.Module, seed: int) -> nn.Module:
+    """The network in evaluation mode, its biases, norms and running statistics random."""
     generator = torch.Generator().manual_seed(seed)
     for name, tensor in network.state_dict().items():
         if name.endswith("running_var") or (name.endswith("weight") and tensor.ndim == 1):

@@ -1,68 +1,178 @@
-"""The ``veridical`` program: argument parsing only; each command calls one public function.
-
-A command lives in a module of its name and is imported when it is asked for, so that ``--help`` answers at once.
-"""
+"""The ``veridical`` program.  ``veridical.cli.commands`` lists its commands, each in a module of its own."""
 
 from __future__ import annotations
 
-import importlib
+import _thread
+import codecs
+import errno
+import io
+import os
+import signal
 import sys
-import warnings
+import threading
+import unicodedata
+from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
+from typing import Any, NoReturn
 
-import click
+#: Exit codes: the output cannot be written or the program has a bug; bad input; Ctrl-C.
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
-from veridical._version import __version__
-from veridical.errors import VeridicalError
-
-#: Command name -> one line of help.  The module ``veridical.cli.<name>`` holds it as ``command``.
-COMMANDS = {
-    "demo": "Run the main job on the ensemble that ships with the package.",
-    "evaluate": "How well calibrated is an ensemble, as it is?",
-    "calibrate": "Fit a calibrator and show what it is worth.",
-    "apply": "Calibrate new predictions with a saved calibrator.",
-    "compare": "Which calibrator is best here?  All of them on random halves.",
-    "report": "Write an HTML report: the verdict in words, then the evidence.",
-    "inspect": "What is in a file of predictions, or in a saved calibrator?",
-    "methods": "All combiners, calibrators and metrics, by name.",
-    "reproduce": "The paper's tables and figures from any ensemble's predictions.",
-    "train": "Train a deep or snapshot ensemble (needs the torch extra).",
-    "predict": "Write an ensemble's predictions from its checkpoints (needs the torch extra).",
-}
+#: What is printed where the terminal's encoding lacks a character; of all others, the escape sequence.
+_SUBSTITUTES = {"±": "+-", "→": "->", "–": "-", "─": "-", "━": "-", "…": "...", "×": "x", "↑": "^", "↓": "v"}
 
 
-def _note(message: Warning | str, *_: object, **__: object) -> None:
-    """A warning as a sentence for people, without the line of code it comes from."""
-    click.echo(f"Note: {message}", err=True)
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and exit."""
+    interrupts = _Interrupts()
+    interrupts.install()
+    _prepare_streams()
+    code = run(arguments, interrupts)
+    _close_streams()
+    sys.exit(code)
 
 
-class _Commands(click.Group):
-    """A group whose commands are imported on use, and whose bad input ends with one sentence and exit code 2."""
+def run(arguments: Sequence[str] | None, interrupts: _Interrupts | None = None) -> int:
+    """Run a command; its exit code: 0, or 1, 2 or 130 after one sentence on stderr.  Nothing is ever raised."""
+    interrupts = interrupts or _Interrupts()
+    try:
+        # Imported here, so that an interrupt is handled from the first moment.
+        from veridical.cli.commands import program
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"veridical.cli.{cmd_name.replace('-', '_')}")
-        command: click.Command = module.command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-    def invoke(self, ctx: click.Context) -> object:
-        with warnings.catch_warnings():
-            warnings.showwarning = _note
-            try:
-                return super().invoke(ctx)
-            except VeridicalError as error:
-                click.echo(f"Error: {error}", err=True)
-                sys.exit(2)
+        result = program.main(arguments, prog_name="veridical", standalone_mode=False)
+        sys.stdout.flush()
+        code = result if isinstance(result, int) else 0
+        interrupts.command_is_over = True
+    except BaseException as error:
+        interrupts.command_is_over = True
+        interrupts.received |= isinstance(error, KeyboardInterrupt)
+        code = 0 if interrupts.received else _explain(error)
+    if interrupts.received or code == INTERRUPTED:
+        print_message("Interrupted.")
+        return INTERRUPTED
+    return code
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="veridical")
-def main() -> None:
-    """Calibrated probabilities from an ensemble's disagreeing predictions."""
+def print_message(text: str) -> None:
+    """Write a line to stderr; what cannot be written there is lost."""
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters as escape sequences, so that no name can change the terminal's state."""
+    return "".join(
+        char if char in "\n\t" or unicodedata.category(char) != "Cc" else f"\\x{ord(char):02x}" for char in text
+    )
+
+
+class _Interrupts:
+    """Ctrl-C raises KeyboardInterrupt, and is remembered: compiled code may replace or ignore the exception."""
+
+    def __init__(self) -> None:
+        self.received = self.command_is_over = False
+
+    def install(self) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the caller has it ignored
+            signal.signal(signal.SIGINT, self._on_signal)
+            sys.unraisablehook = self._on_unraisable
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.received = True
+        if self.command_is_over:  # what is left is to wait for threads
+            print_message("Interrupted.")
+            os._exit(INTERRUPTED)
+        raise KeyboardInterrupt
+
+    def _on_unraisable(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Interrupt again, a moment later, if a callback from compiled code ignored the exception."""
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(unraisable)
+        elif not self.command_is_over:
+            again = threading.Timer(0.05, _thread.interrupt_main)
+            again.daemon = True
+            with suppress(RuntimeError):  # the interpreter is shutting down
+                again.start()
+
+
+def _explain(error: BaseException) -> int:
+    """Print what went wrong in one sentence; the exit code."""
+    import click
+
+    from veridical.errors import VeridicalError
+
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 0 if error.code is None else FAILED
+    if isinstance(error, VeridicalError):
+        print_message(f"Error: {error}")
+        return BAD_INPUT
+    if isinstance(error, click.ClickException):
+        with suppress(OSError):
+            error.show()
+        return error.exit_code
+    if isinstance(error, OSError) and error.errno == errno.EPIPE:  # the reader has seen enough
+        return FAILED
+    if isinstance(error, OSError) and error.filename is None:
+        print_message(f"Error: the output cannot be written ({error.strerror or error}).")
+    elif isinstance(error, OSError):
+        print_message(f"Error: {error.filename} cannot be used ({error.strerror}).")
+    elif isinstance(error, MemoryError):
+        print_message("Error: there is not enough memory for this command.")
+    else:
+        _print_bug(error)
+    return FAILED
+
+
+def _print_bug(error: BaseException) -> None:
+    if os.environ.get("VERIDICAL_TRACEBACK"):
+        import traceback
+
+        print_message("".join(traceback.format_exception(error)))
+    reason = " ".join(str(error).split())
+    print_message(
+        f"Error: veridical failed unexpectedly ({type(error).__name__}: {reason}); please report it, with what "
+        "VERIDICAL_TRACEBACK=1 prints."
+    )
+
+
+class _ClosedStream(io.TextIOBase):
+    """Stands for a stdout that was closed before the program started."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+def _prepare_streams() -> None:
+    """Replace closed streams, and let no character fail for the terminal's encoding."""
+    for descriptor in range(3):  # or the next file that is opened would get the number of a closed stream
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = _ClosedStream()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (open until the end)
+    codecs.register_error("veridical", _substitute)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="veridical")
+
+
+def _substitute(error: UnicodeError) -> tuple[str, int]:
+    """Codec error handler: characters that an encoding lacks, as ASCII."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    chars: Any = error.object[error.start : error.end]
+    texts = (_SUBSTITUTES.get(char) or char.encode("ascii", "backslashreplace").decode() for char in chars)
+    return "".join(texts), error.end
+
+
+def _close_streams() -> None:
+    """Flush the streams; one that cannot be written is replaced, so that the interpreter does not try again."""
+    for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -6,27 +6,20 @@ from typing import Any
 
 import click
 
-from veridical.cli.inputs import complete_methods, prediction_options, read
-from veridical.cli.output import Output, output_options
+from veridical.cli.options import method_option, output_options, prediction_options, read, seed_option
+from veridical.cli.output import Output
 
 
 @click.command()
 @prediction_options
+@method_option("auto", "A calibrator, alone or after a combiner as in log-pool+matrix; see 'veridical methods'.")
 @click.option(
-    "--method",
-    "-m",
-    default="auto",
-    show_default=True,
-    shell_complete=complete_methods,
-    help="A calibrator, also on a pool as in log-pool+matrix; see 'veridical methods'.",
-)
-@click.option(
-    "--objective", type=click.Choice(["confidence", "distribution"]), help="For auto: what to be good at (confidence)."
+    "--objective", type=click.Choice(["confidence", "distribution"]), help="For auto: what to optimise (confidence)."
 )
 @click.option("--change-labels", is_flag=True, help="For auto: also try methods that may change labels.")
-@click.option("--out", "-o", type=click.Path(dir_okay=False), help="Where to write the calibrator (.json).")
+@click.option("--out", "-o", type=click.Path(dir_okay=False), help="A .json file to write the calibrator to.")
 @click.option("--report", "report_path", type=click.Path(dir_okay=False), help="Also write an HTML report.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@seed_option
 @output_options
 def command(
     method: str,
@@ -37,12 +30,11 @@ def command(
     seed: int,
     as_json: bool,
     quiet: bool,
-    **where: Any,
+    **source: Any,
 ) -> None:
-    """Fit a calibrator on PRED and its labels, and show what it is worth.
+    """Fit a calibrator on PRED and its labels, and show how much it improves calibration.
 
-    The figures come from fitting on one random half and scoring on the other; what is written to --out was fitted on
-    all samples.
+    The table is from a fit on one random half, scored on the other; the calibrator in --out is fitted on all samples.
 
     \b
     Examples:
@@ -60,25 +52,25 @@ def command(
         check_target(out)
     if report_path is not None:
         check_report_target(report_path)
-    predictions = read(**where)
+    predictions = read(**source)
     check_outputs({"--out": out, "--report": report_path}, predictions.files)
     parameters: dict[str, Any] = {} if objective is None else {"objective": objective}
     if change_labels:
         parameters["keep_labels"] = False
     with output.progress() as progress:
-        found = fit_calibrator(predictions, method=method, random_state=seed, progress=progress, **parameters)
+        calibration = fit_calibrator(predictions, method=method, random_state=seed, progress=progress, **parameters)
         if out is not None:
-            found.calibrator.save(out)
+            calibration.calibrator.save(out)
         if report_path is not None:
             build_report(
                 predictions, method=method, parameters=parameters, random_state=seed, out=report_path, progress=progress
             )
-    output.table(*found.evaluation.rows(), title="Scored on the half that calibration has not seen; errors in %")
-    if found.chosen is not None:
-        output.say(f"auto chose {found.chosen}.")
-        if found.chosen_on_half != found.chosen:
-            output.say(f"On the half that it was fitted on for this table it chose {found.chosen_on_half}.")
+    output.table(*calibration.evaluation.rows(), title="Scored on the half that was not used to fit; errors in %")
+    if calibration.chosen is not None:
+        output.text(f"auto chose {calibration.chosen}.")
+        if calibration.chosen_on_half != calibration.chosen:
+            output.text(f"For this table, fitted on one half, it chose {calibration.chosen_on_half}.")
     for path in (out, report_path):
         if path is not None:
-            output.say(f"Wrote {path}")
-    output.result({**found.to_dict(), "out": out, "report": report_path})
+            output.text(f"Wrote {path}")
+    output.json({**calibration.to_dict(), "out": out, "report": report_path})

@@ -6,26 +6,21 @@ from typing import Any
 
 import click
 
-from veridical.cli.inputs import complete_methods, prediction_options, read
-from veridical.cli.output import Output, output_options
+from veridical.cli.options import methods_option, output_options, prediction_options, read, seed_option
+from veridical.cli.output import Output
 
 
 @click.command()
 @prediction_options
-@click.option(
-    "--methods",
-    "-m",
-    shell_complete=complete_methods,
-    help="Comma-separated; default: DE, TDE, aTDE, all calibrators but auto.",
-)
-@click.option("--splits", type=click.IntRange(1), default=5, show_default=True, help="Random halves.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@methods_option("Default: DE, TDE, aTDE and all calibrators but auto.")
+@click.option("--splits", type=click.IntRange(1), default=5, show_default=True, help="Number of random halves.")
+@seed_option
 @output_options
-def command(methods: str | None, splits: int, seed: int, as_json: bool, quiet: bool, **where: Any) -> None:
+def command(methods: list[str] | None, splits: int, seed: int, as_json: bool, quiet: bool, **source: Any) -> None:
     """Which calibrator is best on PRED?
 
-    Fits all of them on random halves and scores them on the others; mean ± standard deviation, the best of each column
-    with a star.
+    Fits each of them on random halves and scores it on the others: mean ± standard deviation, and a star at the best of
+    each column.
 
     \b
     Examples:
@@ -36,17 +31,19 @@ def command(methods: str | None, splits: int, seed: int, as_json: bool, quiet: b
 
     output = Output(as_json, quiet)
     with output.progress() as progress:
-        found = compare_calibrators(
-            read(**where),
-            methods=None if methods is None else [name.strip() for name in methods.split(",") if name.strip()],
+        comparison = compare_calibrators(
+            read(**source),
+            methods=methods,
             n_splits=splits,
             random_state=seed,
             progress=progress,
         )
-    output.table(*found.rows(), title=f"{splits} random halves; errors and accuracy in %; * is the best of its column")
-    floor = found.floors.get("mean") or next(iter(found.floors.values()))
-    output.say(
-        f"Noise floor: ECE-KDE {100 * floor['ece_kde']:.2f}, ECE {100 * floor['ece']:.2f}, KS "
-        f"{100 * floor['ks_error']:.2f}; errors near it cannot be told from calibrated."
+    output.table(
+        *comparison.rows(), title=f"{splits} random halves; errors and accuracy in %; * is the best of its column"
     )
-    output.result(found.to_dict())
+    floor = comparison.floors.get("mean") or next(iter(comparison.floors.values()))
+    output.text(
+        f"Noise floor: ECE-KDE {100 * floor['ece_kde']:.2f}, ECE {100 * floor['ece']:.2f}, KS "
+        f"{100 * floor['ks_error']:.2f}; an error near it is no evidence of miscalibration."
+    )
+    output.json(comparison.to_dict())

@@ -6,24 +6,19 @@ from typing import Any
 
 import click
 
-from veridical.cli.inputs import complete_methods, prediction_options, read
-from veridical.cli.output import Output, output_options
+from veridical.cli.options import methods_option, output_options, prediction_options, read, seed_option
+from veridical.cli.output import Output
 
 
 @click.command()
 @prediction_options
-@click.option(
-    "--methods",
-    "-m",
-    shell_complete=complete_methods,
-    help="Comma-separated; default: members,mean,tde,atde.  See 'veridical methods'.",
-)
+@methods_option("Default: members,mean,tde,atde.")
 @click.option("--intervals/--no-intervals", default=True, show_default=True, help="Bootstrap intervals (95 %).")
 @click.option("--floors/--no-floors", default=True, show_default=True, help="Noise floors of calibration errors.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@seed_option
 @output_options
 def command(
-    methods: str | None, intervals: bool, floors: bool, seed: int, as_json: bool, quiet: bool, **where: Any
+    methods: list[str] | None, intervals: bool, floors: bool, seed: int, as_json: bool, quiet: bool, **source: Any
 ) -> None:
     """How well calibrated is the ensemble in PRED, as it is?
 
@@ -40,19 +35,18 @@ def command(
     from veridical.evaluation.scores import DEFAULT_METHODS
 
     output = Output(as_json, quiet)
-    chosen = DEFAULT_METHODS if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
     with output.progress() as progress:
-        found = evaluate(
-            read(**where),
-            methods=chosen,
+        evaluation = evaluate(
+            read(**source),
+            methods=methods or DEFAULT_METHODS,
             floors=floors,
             intervals=intervals,
             random_state=seed,
             progress=progress,
         )
-    output.table(*found.rows(), title=f"Scored on {found.protocol}; errors and accuracy in %")
-    for scores in found.methods:
+    output.table(*evaluation.rows(), title=f"Scored on {evaluation.protocol}; errors and accuracy in %")
+    for scores in evaluation.methods:
         if not scores.is_source and (floors or intervals):
             heading, *rows = scores.summary.table()
             output.table(heading, rows, title=scores.title)
-    output.result(found.to_dict())
+    output.json(evaluation.to_dict())

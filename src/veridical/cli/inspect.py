@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from veridical.cli.inputs import prediction_options, read
-from veridical.cli.output import Output, output_options
+from veridical.cli.options import output_options, prediction_options, read
+from veridical.cli.output import Output
 
 
 @click.command()
 @prediction_options
 @output_options
-def command(as_json: bool, quiet: bool, **where: Any) -> None:
+def command(as_json: bool, quiet: bool, **source: Any) -> None:
     """What is in PRED, a file of predictions or a saved calibrator?
 
-    Shapes, kinds, per-source accuracy, reliability and agreement, and what looks wrong.
+    Shape, kind, accuracy, reliability and agreement of each source, and warnings.
 
     \b
     Examples:
@@ -25,32 +25,32 @@ def command(as_json: bool, quiet: bool, **where: Any) -> None:
       veridical inspect cal.json
     """
     output = Output(as_json, quiet)
-    if Path(where["pred"]).suffix == ".json":
-        _show_calibrator(where["pred"], output)
+    if Path(source["pred"]).suffix == ".json":
+        _show_calibrator(source["pred"], output)
     else:
-        _show_predictions(output, **where)
+        _show_predictions(output, **source)
 
 
 def _show_calibrator(path: str, output: Output) -> None:
     from veridical.calibrate import load_calibrator
     from veridical.evaluation import inspect_calibrator
 
-    found = inspect_calibrator(load_calibrator(path))
-    output.table(*found.rows(), of_words=True)
-    if found.candidates:
-        output.table(*found.candidate_rows(), title="Candidates, cross-validated")
-    output.result(found.to_dict())
+    facts = inspect_calibrator(load_calibrator(path))
+    output.table(*facts.rows(), of_words=True)
+    if facts.candidates:
+        output.table(*facts.candidate_rows(), title="Candidates, cross-validated")
+    output.json(facts.to_dict())
 
 
-def _show_predictions(output: Output, **where: Any) -> None:
+def _show_predictions(output: Output, **source: Any) -> None:
     from veridical.evaluation import inspect
 
-    predictions = read(**where)
-    found = inspect(predictions)
-    output.say(repr(predictions))
-    output.table(*found.rows(), title="Sources (%)")
-    if found.data.n_sources > 2:
-        output.say(f"Trusted least: {found.sources[found.outlier].name}")
-    for warning in found.warnings:
-        output.say(f"Note: {warning}")
-    output.result(found.to_dict())
+    predictions = read(**source)
+    inspection = inspect(predictions)
+    output.text(repr(predictions))
+    output.table(*inspection.rows(), title="Sources (%)")
+    if inspection.data.n_sources > 2:
+        output.text(f"Trusted least: {inspection.sources[inspection.outlier].name}")
+    for warning in inspection.warnings:
+        output.text(f"Note: {warning}")
+    output.json(inspection.to_dict())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from veridical.cli.output import Output, output_options
+from veridical.cli.options import output_options
+from veridical.cli.output import Output
 
 
 @click.command()
@@ -23,7 +24,7 @@ def command(as_json: bool, quiet: bool) -> None:
     ]
     output.table(["calibrator", ""], rows, of_words=True)
     output.table(["metric", ""], [[name, metric.meaning] for name, metric in METRICS.items()], of_words=True)
-    output.result(
+    output.json(
         {
             "schema": 1,
             "type": "methods",

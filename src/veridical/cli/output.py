@@ -1,97 +1,88 @@
-"""What every command prints: a table for people or JSON for machines on stdout, progress on stderr."""
+"""What every command prints: text and tables, or JSON, on stdout; progress on stderr."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
-import click
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
 from veridical._columns import columns_that_fit
 from veridical._json import to_json
+from veridical._progress import Progress
+from veridical.cli import printable
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-#: Tables are laid out for this width unless a terminal says that it is wider.
+#: Width of tables, unless stdout is a terminal with another width.
 _WIDTH = 80
-#: The first column holds names: no less than this, or they cannot be read.
+#: Least width of the first column, which holds names.
 _NAME_WIDTH = 11
-#: Between columns.
+#: Spaces between columns.
 _GAP = 2
 
 
-def output_options(command: _Command) -> _Command:
-    """--json and --quiet."""
-    for option in (
-        click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors (and JSON, if asked for)."),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout."),
-    ):
-        command = option(command)
-    return command
-
-
 class Output:
-    """Where a command's words go."""
+    """Prints a command's results as --json and --quiet ask."""
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
         self._console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
 
-    def say(self, text: str) -> None:
-        """A sentence for people; what has no spaces, such as a path, stays in one piece."""
+    def text(self, text: str) -> None:
+        """Print a sentence, unless JSON is asked for; words such as paths are not broken."""
         if not (self.as_json or self.quiet):
-            lines = textwrap.wrap(text, self._console.width, break_long_words=False, break_on_hyphens=False)
+            lines = textwrap.wrap(printable(text), self._console.width, break_long_words=False, break_on_hyphens=False)
             self._console.print(Text("\n".join(lines)), soft_wrap=True)
 
     def table(
         self, heading: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", *, of_words: bool = False
     ) -> None:
-        """A table for people: figures to the right of a name, or words that may wrap; cells are never markup.
+        """Print a table, unless JSON is asked for: a column of names and columns of numbers, or of words that wrap.
 
-        Figures are never cut: where they do not fit beside each other, the same rows follow with the other columns.
+        Numbers are never cut: if the columns do not fit, the same rows follow with the remaining columns.
         """
         if self.as_json or self.quiet:
             return
+        heading, *rows = [[printable(cell) for cell in row] for row in (heading, *rows)]
         if title:
-            self._console.print(Text(title, style="table.title"))
+            self._console.print(Text(printable(title), style="table.title"))
         if of_words:
             self._print(_table_of_words(heading, rows))
             return
         widths = [max(cell_len(row[j]) for row in (heading, *rows)) for j in range(len(heading))]
         least = min(max(_NAME_WIDTH, _longest_word([heading[0], *(row[0] for row in rows)])), self._console.width // 2)
-        figures = [width + _GAP for width in widths[1:]]
-        for part in columns_that_fit(figures, self._console.width - least):
-            room = self._console.width - sum(figures[j] for j in part)
-            names = max(min(widths[0], room), least)
+        number_widths = [width + _GAP for width in widths[1:]]
+        for part in columns_that_fit(number_widths, self._console.width - least):
+            available = self._console.width - sum(number_widths[j] for j in part)
+            names = max(min(widths[0], available), least)
             columns = [0, *(j + 1 for j in part)]
-            self._print(_table_of_figures([[row[j] for j in columns] for row in (heading, *rows)], names))
+            self._print(_table_of_numbers([[row[j] for j in columns] for row in (heading, *rows)], names))
 
     def _print(self, table: Table) -> None:
         self._console.print(table, crop=False)
         self._console.print()
 
-    def result(self, content: dict[str, Any]) -> None:
-        """The JSON document, if that was asked for."""
+    def json(self, content: dict[str, Any]) -> None:
+        """Print the JSON document, if it is asked for."""
         if self.as_json:
-            click.echo(to_json(content, indent=2))
+            print(to_json(content, indent=2))
 
     @contextmanager
-    def progress(self) -> Iterator[Callable[[int, int, str], None] | None]:
-        """A bar on stderr while something runs; nothing where no terminal is there to draw on."""
+    def progress(self) -> Iterator[Progress | None]:
+        """A function that draws a bar on stderr, if that is a terminal."""
         if self.quiet or not sys.stderr.isatty():
             yield None
             return
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
+        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=None)
             yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
 
@@ -101,7 +92,7 @@ def _empty_table() -> Table:
 
 
 def _table_of_words(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Whole names, and words that wrap beside them."""
+    """A column of names, and columns of words that wrap."""
     table = _empty_table()
     for j, column in enumerate(heading):
         table.add_column(column, overflow="fold", no_wrap=j == 0, min_width=_NAME_WIDTH if j == 0 else None)
@@ -110,11 +101,11 @@ def _table_of_words(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Ta
     return table
 
 
-def _table_of_figures(lines: Sequence[Sequence[str]], names: int) -> Table:
-    """Figures to the right of names, which wrap at ``names`` characters; the first line is the heading."""
+def _table_of_numbers(lines: Sequence[Sequence[str]], names: int) -> Table:
+    """A column of names that wrap at ``names`` characters, and columns of numbers; the first line is the heading."""
     table = _empty_table()
     widths = [names, *(max(cell_len(line[j]) for line in lines) for j in range(1, len(lines[0])))]
-    # Of a given width, whatever the screen's: figures that are cropped would still look like figures.
+    # A fixed width, whatever the screen's: cropped numbers would still look like numbers.
     table.width = sum(widths) + _GAP * (len(widths) - 1)
     for j, (column, width) in enumerate(zip(lines[0], widths, strict=True)):
         table.add_column(column, justify="right" if j else "left", no_wrap=j > 0, overflow="fold", width=width)

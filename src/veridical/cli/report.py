@@ -6,31 +6,33 @@ from typing import Any
 
 import click
 
-from veridical.cli.inputs import complete_methods, prediction_options, read
-from veridical.cli.output import Output, output_options
+from veridical.cli.options import method_option, output_options, prediction_options, read, seed_option
+from veridical.cli.output import Output
 
 
 @click.command()
 @prediction_options
+@method_option("ptde", "The calibrator to show; see 'veridical methods'.")
 @click.option(
-    "--method",
-    "-m",
-    default="ptde",
-    show_default=True,
-    shell_complete=complete_methods,
-    help="The calibrator to show; see 'veridical methods'.",
+    "--out", "-o", type=click.Path(dir_okay=False), default="report.html", show_default=True, help="An HTML file."
 )
-@click.option("--out", "-o", type=click.Path(dir_okay=False), default="report.html", show_default=True)
 @click.option("--figures", type=click.Path(file_okay=False), help="Also write the figures to this directory.")
-@click.option("--format", "figure_format", type=click.Choice(["svg", "png", "pdf"]), default="pdf", show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--format",
+    "figure_format",
+    type=click.Choice(["svg", "png", "pdf"]),
+    default="pdf",
+    show_default=True,
+    help="Format of the figures.",
+)
+@seed_option
 @output_options
 def command(
-    method: str, out: str, figures: str | None, figure_format: str, seed: int, as_json: bool, quiet: bool, **where: Any
+    method: str, out: str, figures: str | None, figure_format: str, seed: int, as_json: bool, quiet: bool, **source: Any
 ) -> None:
     """Write an HTML report about PRED: the verdict in words, then the evidence.
 
-    One file, no network, light and dark.
+    One file that needs no network, in light and dark colours.
 
     \b
     Examples:
@@ -41,12 +43,12 @@ def command(
     from veridical.report import build_report
 
     output = Output(as_json, quiet)
-    predictions = read(**where)
+    predictions = read(**source)
     check_outputs({"--out": out}, predictions.files)
     with output.progress() as progress:
-        found = build_report(predictions, method=method, random_state=seed, out=out, progress=progress)
+        report = build_report(predictions, method=method, random_state=seed, out=out, progress=progress)
     if figures is not None:
-        found.figures(figures, format=figure_format)
-    output.say(found.data.verdict)
-    output.say(f"Wrote {out}")
-    output.result({**found.data.to_dict(), "out": out})
+        report.figures(figures, format=figure_format)
+    output.text(report.data.verdict)
+    output.text(f"Wrote {out}")
+    output.json({**report.data.to_dict(), "out": out})

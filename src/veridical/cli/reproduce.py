@@ -277,19 +277,15 @@ def all_command(**given: Any) -> None:
         literal=given["paper_setting"],
         extended=_extended(given["extended"], given["seed"]),
     )
-    try:
-        with _progress(given["quiet"]) as progress:
-            page = reproduce_all(
-                given["predictions"],
-                given["out"],
-                labels=given["labels"],
-                kind=given["kind"],
-                sources_axis=given["sources_axis"],
-                settings=settings,
-                n_threads=given["threads"],
-                progress=progress,
-            )
-    except KeyboardInterrupt:
-        click.echo("Interrupted; the same command continues where this one stopped.", err=True)
-        sys.exit(1)
+    with _progress(given["quiet"]) as progress:
+        page = reproduce_all(
+            given["predictions"],
+            given["out"],
+            labels=given["labels"],
+            kind=given["kind"],
+            sources_axis=given["sources_axis"],
+            settings=settings,
+            n_threads=given["threads"],
+            progress=progress,
+        )
     click.echo(page)

@@ -1,6 +1,6 @@
-"""Where ensembles come from: training in PyTorch, other people's checkpoints, and predictions of any models.
+"""Ensembles: training in PyTorch, checkpoints from elsewhere, and predictions of any models.
 
-This room meets the rest of the library only through predictions.  It needs ``pip install 'veridical[torch]'``
+The rest of the library uses only the predictions.  This package needs ``pip install 'veridical[torch]'``
 (:func:`collect_predictions` of scikit-learn classifiers does not); names are imported when they are first used.
 """
 
@@ -14,9 +14,10 @@ from veridical._lazy import names_on_demand
 if TYPE_CHECKING:
     from veridical.training.architectures import ARCHITECTURES, build
     from veridical.training.batches import ImageBatches
+    from veridical.training.checkpoint_predictions import predict_dataset
+    from veridical.training.collect import collect_predictions
     from veridical.training.data import DATASETS, ImageSet, Normalisation, load_dataset
     from veridical.training.ensemble import TrainedEnsemble, load_ensemble, train_ensemble
-    from veridical.training.export import collect_predictions
     from veridical.training.recipes import RECIPES, Recipe
     from veridical.training.zoo import find_checkpoints, load_checkpoint, load_checkpoints
 
@@ -30,15 +31,16 @@ _HOME = {
     "Recipe": "recipes",
     "TrainedEnsemble": "ensemble",
     "build": "architectures",
-    "collect_predictions": "export",
+    "collect_predictions": "collect",
     "find_checkpoints": "zoo",
     "load_checkpoint": "zoo",
     "load_checkpoints": "zoo",
     "load_dataset": "data",
     "load_ensemble": "ensemble",
+    "predict_dataset": "checkpoint_predictions",
     "train_ensemble": "ensemble",
 }
-_NEED_TORCH = frozenset(("batches", "ensemble", "zoo"))
+_NEED_TORCH = frozenset(("batches", "checkpoint_predictions", "ensemble", "zoo"))
 
 __all__ = [
     "ARCHITECTURES",
@@ -56,6 +58,7 @@ __all__ = [
     "load_checkpoints",
     "load_dataset",
     "load_ensemble",
+    "predict_dataset",
     "train_ensemble",
 ]
 

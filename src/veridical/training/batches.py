@@ -1,7 +1,7 @@
-"""From stored pixels to what a network is given: shuffled, augmented, normalised, channels last.
+"""Batches of images for a network: shuffled, augmented, normalised, channels last.
 
 All randomness is drawn from generators seeded by (member seed, epoch), on the CPU: the order of images and their
-crops are the same on every device, and a resumed epoch sees what the broken one would have seen.
+crops are the same on every device and in a continued run.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from torch.nn import functional
 from veridical.predictions.validation import check_integer
 from veridical.training.data.images import ImageSet, Normalisation
 
-#: Padding of the random crops, in pixels for images of 32 x 32, and in proportion for others.
-_PADDING_SHARE = 4 / 32
+#: Padding of the random crops as a fraction of the image's size: 4 pixels for images of 32 x 32.
+_PADDING = 4 / 32
 
 Batch = tuple[Tensor, Tensor]
 
 
 def crop_and_flip(images: Tensor, rng: np.random.Generator) -> Tensor:
-    """Shift each image (B, H, W, C) by up to an eighth of its size, black coming in, and mirror half of them."""
-    count, height, width, _ = images.shape
-    down, right = round(height * _PADDING_SHARE), round(width * _PADDING_SHARE)
+    """Shift each image (B, H, W, C) by up to an eighth of its size, padded with black, and mirror half of them."""
+    n_images, height, width, _ = images.shape
+    down, right = round(height * _PADDING), round(width * _PADDING)
     tops, lefts, mirrored = (
         torch.from_numpy(draw).to(images.device)
         for draw in (
-            rng.integers(0, 2 * down + 1, count),
-            rng.integers(0, 2 * right + 1, count),
-            rng.random(count) < 0.5,
+            rng.integers(0, 2 * down + 1, n_images),
+            rng.integers(0, 2 * right + 1, n_images),
+            rng.random(n_images) < 0.5,
         )
     )
     padded = functional.pad(images, (0, 0, right, right, down, down))
     windows = padded.unfold(1, height, 1).unfold(2, width, 1)  # (B, tops, lefts, C, H, W), no copy
-    cropped = windows[torch.arange(count, device=images.device), tops, lefts].permute(0, 2, 3, 1)
+    cropped = windows[torch.arange(n_images, device=images.device), tops, lefts].permute(0, 2, 3, 1)
     return torch.where(mirrored[:, None, None, None], cropped.flip(2), cropped)
 
 
@@ -68,7 +68,7 @@ class ImageBatches:
     batch_size : int
     device : torch.device
     normalisation : Normalisation, optional
-        That of the image set where it is not given; a trained network wants the one it was trained with.
+        By default that of the image set; a trained network needs the one that it was trained with.
     """
 
     def __init__(
@@ -95,17 +95,17 @@ class ImageBatches:
         return -(-len(self._set) // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        """All images once, in their order."""
+        """All images once, in order."""
         order = np.arange(len(self._set))
         yield from self._fetch(np.array_split(order, range(self.batch_size, len(order), self.batch_size)), None, None)
 
     @property
     def steps_per_epoch(self) -> int:
-        """Full training batches; with fewer images than one, a single smaller batch."""
+        """Number of full training batches; one smaller batch if there are fewer images than that."""
         return max(len(self._set) // self.batch_size, 1)
 
     def training(self, seed: int, epoch: int, *, augment: bool) -> Iterator[Batch]:
-        """One epoch in random order, the images left over by full batches dropped."""
+        """One epoch in random order, without the images that are left after the last full batch."""
         rng = np.random.default_rng((seed, epoch))
         order = rng.permutation(len(self._set))[: self.steps_per_epoch * self.batch_size]
         chunks = np.array_split(order, self.steps_per_epoch)
@@ -128,15 +128,15 @@ class ImageBatches:
             yield self._normalise(pixels), self._labels[indices]
 
     def _decode_ahead(self, chunks: Sequence[npt.NDArray[np.int64]], seed: tuple[int, int] | None) -> Iterator[Batch]:
-        """Decode the next batch while the network works on this one."""
+        """Decode the next batch while the network uses the current one."""
         stored = self._set.images
         assert not isinstance(stored, np.ndarray)
         read: Callable[..., npt.NDArray[np.uint8]] = stored.read
         with ThreadPoolExecutor(1, thread_name_prefix="decode-ahead") as ahead:
-            coming: Future[npt.NDArray[np.uint8]] = ahead.submit(read, chunks[0], seed)
+            next_pixels: Future[npt.NDArray[np.uint8]] = ahead.submit(read, chunks[0], seed)
             for position, chunk in enumerate(chunks):
-                pixels = coming.result()
+                pixels = next_pixels.result()
                 if position + 1 < len(chunks):
-                    coming = ahead.submit(read, chunks[position + 1], seed)
+                    next_pixels = ahead.submit(read, chunks[position + 1], seed)
                 indices = torch.from_numpy(chunk).to(self._device)
                 yield self._normalise(torch.from_numpy(pixels).to(self._device)), self._labels[indices]

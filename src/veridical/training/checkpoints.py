@@ -1,4 +1,4 @@
-"""Weights and resumable training state as safetensors: plain numbers, nothing that can run."""
+"""Weights and the state of an unfinished training run, as safetensors: plain numbers, nothing that can run."""
 
 from __future__ import annotations
 
@@ -15,40 +15,35 @@ import torch
 from torch import Tensor, nn
 
 from veridical._atomic import write_atomically
+from veridical._json import to_json
 from veridical.errors import CheckpointError, CorruptFileError
 
-_NOTES = "veridical"
+_METADATA = "veridical"
 _MODEL, _MOMENTUM = "model.", "momentum."
 
 
-def save_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], notes: dict[str, Any]) -> None:
-    """Write tensors and JSON notes to one file, or nothing."""
+def save_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], metadata: dict[str, Any]) -> None:
+    """Write tensors and JSON metadata to one file, or nothing."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_atomically(path, safetensors.torch.save(plain, metadata={_NOTES: json.dumps(notes)}))
+    write_atomically(path, safetensors.torch.save(plain, metadata={_METADATA: to_json(metadata)}))
 
 
 def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What :func:`save_tensors` wrote (notes are empty in files of others)."""
+    """Tensors and metadata that :func:`save_tensors` wrote; the metadata of other files are empty."""
     try:
         with safetensors.safe_open(os.fspath(path), framework="pt") as stored:
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (no mapping)
-            notes = (stored.metadata() or {}).get(_NOTES, "{}")
-        parsed: dict[str, Any] = json.loads(notes)
-    except (OSError, safetensors.SafetensorError, ValueError) as error:
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a mapping)
+            metadata = json.loads((stored.metadata() or {}).get(_METADATA, "{}"))
+        if not isinstance(metadata, dict):
+            raise ValueError("its metadata are not a JSON object")
+    except (OSError, safetensors.SafetensorError, ValueError, RecursionError) as error:
         raise CorruptFileError(f"{path} cannot be read as safetensors ({error}); it may be truncated.") from error
-    return tensors, parsed
+    return tensors, metadata
 
 
-def save_weights(path: str | os.PathLike[str], model: nn.Module, notes: dict[str, Any]) -> None:
+def save_weights(path: str | os.PathLike[str], model: nn.Module, metadata: dict[str, Any]) -> None:
     """Write a network's parameters and running statistics."""
-    save_tensors(path, model.state_dict(), notes)
-
-
-def load_weights(path: str | os.PathLike[str], model: nn.Module) -> dict[str, Any]:
-    """Put the weights of a file into ``model`` and return the file's notes."""
-    tensors, notes = load_tensors(path)
-    put_weights(model, tensors, path)
-    return notes
+    save_tensors(path, model.state_dict(), metadata)
 
 
 def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
@@ -59,15 +54,19 @@ def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: str | os.
             if name.endswith("num_batches_tracked"):  # counts that old PyTorch did not write and nothing here reads
                 continue
             raise CheckpointError(f"{path} has no tensor {name}; is it of another architecture?")
-        if tensors[name].shape != tensor.shape:
-            raise CheckpointError(
-                f"in {path} the tensor {name} has shape {tuple(tensors[name].shape)}, and the network needs "
-                f"{tuple(tensor.shape)}; check the architecture and the number of classes."
-            )
+        _check_shape(name, tensors[name], tensor, path)
     unknown = next((name for name in tensors if name not in expected), None)
     if unknown is not None:
-        raise CheckpointError(f"{path} holds a tensor {unknown} that the network lacks; is it of another architecture?")
+        raise CheckpointError(f"{path} has a tensor {unknown} that the network lacks; is it of another architecture?")
     model.load_state_dict(dict(tensors), strict=False)
+
+
+def _check_shape(name: str, stored: Tensor, expected: Tensor, path: str | os.PathLike[str]) -> None:
+    if stored.shape != expected.shape:
+        raise CheckpointError(
+            f"in {path} the tensor {name} has shape {tuple(stored.shape)}, and the network needs "
+            f"{tuple(expected.shape)}; check the architecture and the number of classes."
+        )
 
 
 @dataclass
@@ -90,11 +89,16 @@ class TrainingState:
 
     def load(self, path: Path) -> None:
         """Continue from what :meth:`save` wrote."""
-        tensors, notes = load_tensors(path)
+        tensors, metadata = load_tensors(path)
+        epoch, history = metadata.get("epoch"), metadata.get("history")
+        if type(epoch) is not int or not isinstance(history, list) or epoch != len(history):
+            raise CorruptFileError(f"{path} does not say how many epochs are finished; remove it to start them again.")
         weights = {name[len(_MODEL) :]: tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
         put_weights(self.model, weights, path)
         for name, parameter in self.model.named_parameters():
-            if f"{_MOMENTUM}{name}" in tensors:
+            stored = tensors.get(f"{_MOMENTUM}{name}")
+            if stored is not None:
+                _check_shape(f"{_MOMENTUM}{name}", stored, parameter, path)
                 momentum = torch.empty_like(parameter, requires_grad=False)
-                self.optimiser.state[parameter]["momentum_buffer"] = momentum.copy_(tensors[f"{_MOMENTUM}{name}"])
-        self.epoch, self.history = int(notes["epoch"]), list(notes["history"])
+                self.optimiser.state[parameter]["momentum_buffer"] = momentum.copy_(stored)
+        self.epoch, self.history = epoch, history

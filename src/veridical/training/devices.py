@@ -1,4 +1,4 @@
-"""Where and in which precision networks run."""
+"""The device and the precision that networks run in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
 def resolve_device(device: str | torch.device | None) -> torch.device:
-    """The device by name; ``auto`` (or None) takes an accelerator where there is one."""
+    """The device of a name; ``auto`` (or None) is an accelerator where there is one, else the CPU."""
     if isinstance(device, torch.device):
         return device
     if device in (None, "auto"):
@@ -23,11 +23,11 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     kind = check_choice(str(device).partition(":")[0], DEVICES, "device")
-    absent = (kind == "cuda" and not torch.cuda.is_available()) or (
+    is_missing = (kind == "cuda" and not torch.cuda.is_available()) or (
         kind == "mps" and not torch.backends.mps.is_available()
     )
-    if absent:
-        raise ParameterError(f"device {device!r} is not there on this machine; choose cpu or auto.")
+    if is_missing:
+        raise ParameterError(f"device {device!r} is not available on this machine; choose cpu or auto.")
     try:
         return torch.device(str(device))
     except RuntimeError as error:
@@ -35,7 +35,7 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """``float32`` or ``bfloat16``; ``auto`` takes bfloat16 where the processor computes in it."""
+    """``float32`` or ``bfloat16``; ``auto`` is bfloat16 where the processor computes in it."""
     check_choice(precision, PRECISIONS, "precision")
     if precision != "auto":
         return precision
@@ -46,15 +46,15 @@ def _has_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
-        # PyTorch can emulate it, which is slower than float32; only some versions say whether it need not.
+        # PyTorch can emulate it, which is slower than float32; only some versions tell whether it does.
         is_native = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)
         return bool(is_native())
     return False
 
 
 @contextmanager
-def random_numbers_aside(device: torch.device, seed: int | None = None) -> Iterator[None]:
-    """Put PyTorch's global generators back afterwards; within, seed them if a seed is given."""
+def preserve_random_state(device: torch.device, seed: int | None = None) -> Iterator[None]:
+    """Restore PyTorch's global generators at the end; with ``seed``, seed them at the start."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         if seed is not None:
             torch.manual_seed(seed)

@@ -1,33 +1,41 @@
-"""Training a whole ensemble into a directory, member by member, so that a killed run can go on."""
+"""Training a whole ensemble into a directory, member by member, so that a killed run can be continued."""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from veridical._atomic import atomic_file
+from veridical._progress import Progress
 from veridical.errors import DatasetError, ParameterError, ShapeError
 from veridical.predictions import Predictions
+from veridical.predictions.files import load
 from veridical.predictions.validation import check_choice, check_integer
 from veridical.training.architectures import build, check_image_shape
 from veridical.training.batches import ImageBatches
-from veridical.training.checkpoints import TrainingState, load_weights, save_weights
+from veridical.training.checkpoints import TrainingState, load_tensors, put_weights, save_weights
 from veridical.training.data.images import ImageSet, Normalisation
-from veridical.training.devices import random_numbers_aside, resolve_device, resolve_precision
-from veridical.training.loop import train_epoch
-from veridical.training.progress import RunProgress
+from veridical.training.devices import preserve_random_state, resolve_device, resolve_precision
+from veridical.training.epoch import OnBatch, train_epoch
+from veridical.training.module_pass import ModulePass
+from veridical.training.prediction_file import NpyStream
 from veridical.training.recipes import RECIPES, Recipe, Trajectory, plan
-from veridical.training.rundir import RunDirectory, versions
-from veridical.training.stream import NpyStream
-from veridical.training.torch_pass import ModulePass
+from veridical.training.run_directory import RunDirectory, describe_machine
+
+#: A line for each finished epoch and member, at level INFO.
+_log = logging.getLogger("veridical.training")
+
+#: Reading the training accuracy waits for the device, so it is read this seldom (seconds).
+_REFRESH = 0.5
 
 
 @dataclass(frozen=True)
@@ -38,25 +46,23 @@ class TrainedEnsemble:
     ----------
     directory : RunDirectory
     members : list of int
-        Indices of the members that are whole.
+        Indices of the finished members.
+    settings : dict
+        What the run was asked for.
     """
 
     directory: RunDirectory
     members: list[int]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What the run was asked for."""
-        return self.directory.settings()
+    settings: dict[str, Any]
 
     @property
     def source_names(self) -> list[str]:
-        """What the members are called."""
+        """The members' names."""
         return [self.directory.weights(member).stem for member in self.members]
 
     @property
     def normalisation(self) -> Normalisation:
-        """What the members want their images normalised with."""
+        """The normalisation of the images that the members were trained on."""
         stored = self.settings["normalisation"]
         return Normalisation(tuple(stored["mean"]), tuple(stored["std"]))
 
@@ -66,36 +72,33 @@ class TrainedEnsemble:
 
     def models(self) -> Iterator[nn.Module]:
         """The members' networks, one after another."""
-        settings = self.settings
         for member in self.members:
-            with random_numbers_aside(torch.device("cpu")):
-                model = build(settings["arch"], settings["n_classes"], in_channels=settings["image_shape"][2])
-            load_weights(self.directory.weights(member), model)
+            with preserve_random_state(torch.device("cpu")):
+                model = _build(self.settings)
+            path = self.directory.weights(member)
+            put_weights(model, load_tensors(path)[0], path)
             yield model.eval()
 
     def predictions(self) -> Predictions:
         """The members' logits on the test images, mapped from the run's files."""
-        run = self.directory
-        missing = [m for m in self.members if not run.logits(m).is_file()]
-        if missing or not self.members:
-            raise DatasetError(f"{run.path} holds no predictions of its members; it was trained without test images.")
-        return Predictions(
-            [run.load_array(run.logits(member)) for member in self.members],
-            run.test_labels(),
-            kind="logits",
-            source_names=self.source_names,
-            class_names=self.settings["class_names"],
-        )
+        if not all(self.directory.logits(member).is_file() for member in self.members):
+            raise DatasetError(
+                f"{self.directory.path} has no predictions of its members; it was trained without test images."
+            )
+        return load(self.directory.path).select(sources=self.source_names)
 
 
 def load_ensemble(directory: str | os.PathLike[str]) -> TrainedEnsemble:
-    """An ensemble that :func:`train_ensemble` wrote (as many members as are whole)."""
+    """The finished members of an ensemble that :func:`train_ensemble` wrote."""
     run = RunDirectory(Path(directory))
-    run.settings()
-    members = run.finished_members()
+    settings, members = run.settings(), run.finished_members()
     if not members:
-        raise DatasetError(f"{run.path} holds no finished member yet; run the training command again to go on.")
-    return TrainedEnsemble(run, members)
+        raise DatasetError(f"{run.path} has no finished member yet; run the training command again to continue.")
+    return TrainedEnsemble(run, members, settings)
+
+
+def _build(settings: dict[str, Any]) -> nn.Module:
+    return build(settings["arch"], settings["n_classes"], in_channels=settings["image_shape"][2])
 
 
 def train_ensemble(
@@ -110,38 +113,38 @@ def train_ensemble(
     random_state: int = 0,
     device: str | None = None,
     precision: str = "auto",
-    progress: bool = False,
+    progress: Progress | None = None,
     dataset: str | None = None,
 ) -> TrainedEnsemble:
-    """Train a deep or snapshot ensemble; called again with the same settings, go on where it was broken off.
+    """Train a deep or snapshot ensemble; called again with the same settings, continue where it stopped.
 
     Parameters
     ----------
     train, test : ImageSet
-        Training images, and images to write each member's predictions for.
+        Training images, and images to predict with each finished member.
     out : path
         The run's directory.  Each member is written there as soon as it is trained: weights (safetensors),
-        predictions, and a JSON record; the state of the member under way is written after each epoch.  All files
-        appear whole or not at all.
+        predictions, and a JSON record; the state of an unfinished member is written after each epoch.  A killed process
+        leaves no half-written file.
     arch : str
         A name in ``training.ARCHITECTURES``.
     method : {"deep", "snapshot"}
         Independent runs from different seeds (Lakshminarayanan et al., 2017), or states of one run (Huang et al.,
         2017).
     members : int, optional
-        Default: 5 for a deep ensemble; for snapshots one per epoch, or per cycle of a cyclic recipe.  A finished deep
-        ensemble can be given more.
+        Default: 5 for a deep ensemble; for snapshots one per epoch, or per cycle of a cyclic recipe.  Members can be
+        added to a finished deep ensemble.
     recipe : str or Recipe
         A name in ``training.RECIPES``, or one with changed fields.
     random_state : int
         Seed from which each member's seed is derived.
     device : {"auto", "cpu", "cuda", "mps"}, optional
     precision : {"auto", "float32", "bfloat16"}
-        What convolutions are trained in; predictions are always made in float32.
-    progress : bool
-        Show a progress bar.
+        Precision of the convolutions in training; predictions are always made in float32.
+    progress : callable, optional
+        Called as ``progress(done, total, what)`` after each batch.
     dataset : str, optional
-        What the data set is called, for the run's metadata.
+        The data set's name, for the run's metadata.
 
     Returns
     -------
@@ -149,8 +152,8 @@ def train_ensemble(
 
     Notes
     -----
-    On the CPU a run that was killed and continued gives the same bytes as an unbroken one, on the same machine with
-    the same number of threads.
+    On the CPU a run that was killed and continued gives the same bytes as an uninterrupted one, on the same machine
+    with the same number of threads.  Finished epochs and members are logged to ``veridical.training``.
 
     Examples
     --------
@@ -173,31 +176,32 @@ def train_ensemble(
     if isinstance(recipe, str):
         recipe = RECIPES[check_choice(recipe, RECIPES, "recipe")]
     _check_images(train, test, arch)
-    used, trajectories = plan(method, recipe, members, _seeds(random_state, members or 1))
-    used = replace(used, batch_size=min(used.batch_size, len(train)))
-    where = resolve_device(device)
+    recipe, trajectories = plan(method, recipe, members, _seeds(random_state, members or 1))
+    recipe = replace(recipe, batch_size=min(recipe.batch_size, len(train)))
+    torch_device = resolve_device(device)
     settings = {
         "arch": arch,
         "method": method,
         "members": sum(len(trajectory.members) for trajectory in trajectories),
-        "recipe": used.as_json(),
+        "recipe": asdict(recipe),
         "random_state": random_state,
         "seeds": [trajectory.seed for trajectory in trajectories],
-        "device": where.type,
-        "precision": resolve_precision(precision, where),
+        "device": torch_device.type,
+        "precision": resolve_precision(precision, torch_device),
         **_describe_data(train, test, dataset),
-        "versions": versions(),
+        "versions": describe_machine(),
     }
     run = RunDirectory.start(out, settings)
-    with run.alone():
+    with run.lock():
         if test is not None:
             run.save_test_labels(test.labels)
-        _Trainer(run, train, test, used, settings, where, progress).train(trajectories)
-    return TrainedEnsemble(run, sorted(m for trajectory in trajectories for m in trajectory.members.values()))
+        _Trainer(run, train, test, recipe, settings, torch_device, progress).train(trajectories)
+    numbers = sorted(m for trajectory in trajectories for m in trajectory.members.values())
+    return TrainedEnsemble(run, numbers, run.settings())
 
 
 class _Trainer:
-    """The moving parts of one call."""
+    """Trains the missing members of one run."""
 
     def __init__(
         self,
@@ -207,42 +211,39 @@ class _Trainer:
         recipe: Recipe,
         settings: dict[str, Any],
         device: torch.device,
-        progress: bool,
+        progress: Progress | None,
     ) -> None:
         self._run, self._recipe, self._settings, self._device = run, recipe, settings, device
         self._train = ImageBatches(train, batch_size=recipe.batch_size, device=device)
         self._test = None if test is None else ImageBatches(test, device=device, normalisation=train.normalisation)
-        self._shown = progress
+        self._progress = progress
+        self._done_batches = self._total_batches = 0
 
     def train(self, trajectories: list[Trajectory]) -> None:
-        """Train what is not there yet."""
-        waiting = [t for t in trajectories if not all(self._run.is_finished(m) for m in t.members.values())]
-        batches = len(waiting) * self._recipe.epochs * self._train.steps_per_epoch
-        with RunProgress(self._shown, batches) as progress:
-            for trajectory in waiting:
-                self._follow(trajectory, progress)
+        """Train the trajectories that have unfinished members."""
+        unfinished = [t for t in trajectories if not all(map(self._run.is_finished, t.members.values()))]
+        self._total_batches = len(unfinished) * self._recipe.epochs * self._train.steps_per_epoch
+        for trajectory in unfinished:
+            self._train_trajectory(trajectory)
 
-    def _follow(self, trajectory: Trajectory, progress: RunProgress) -> None:
-        """One training run, from its start or from where it was broken off, to its end."""
+    def _train_trajectory(self, trajectory: Trajectory) -> None:
+        """Train from the first epoch, or from the one after the last that was finished, to the last."""
         state, stored = self._fresh_state(trajectory.seed), self._run.state(trajectory.index)
         if stored.is_file():
             state.load(stored)
-            progress.skip(state.epoch * self._train.steps_per_epoch)
+            # Not counted: batches of an earlier process say nothing about the time left.
+            self._total_batches -= state.epoch * self._train.steps_per_epoch
         while state.epoch < self._recipe.epochs:
-            name = f"run {trajectory.index + 1}, epoch {state.epoch + 1}/{self._recipe.epochs}"
-            progress.epoch(name)
-            self._train_one_epoch(state, trajectory.seed, name, progress)
+            self._train_one_epoch(state, trajectory)
             if state.epoch in trajectory.members:
-                self._save_member(trajectory.members[state.epoch], state, trajectory.seed, progress)
+                self._save_member(trajectory.members[state.epoch], state, trajectory.seed)
             if state.epoch < self._recipe.epochs:
                 state.save(stored)
         stored.unlink(missing_ok=True)
 
     def _fresh_state(self, seed: int) -> TrainingState:
-        with random_numbers_aside(torch.device("cpu"), seed):
-            model: nn.Module = build(
-                self._settings["arch"], self._settings["n_classes"], in_channels=self._settings["image_shape"][2]
-            )
+        with preserve_random_state(torch.device("cpu"), seed):
+            model = _build(self._settings)
         model = model.to(self._device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         optimiser = torch.optim.SGD(
             model.parameters(),
@@ -253,18 +254,19 @@ class _Trainer:
         )
         return TrainingState(model, optimiser, 0, [])
 
-    def _train_one_epoch(self, state: TrainingState, seed: int, name: str, progress: RunProgress) -> None:
+    def _train_one_epoch(self, state: TrainingState, trajectory: Trajectory) -> None:
+        what = f"run {trajectory.index + 1}, epoch {state.epoch + 1}/{self._recipe.epochs}"
         started = time.perf_counter()
         steps = self._train.steps_per_epoch
         first = state.epoch * steps
         result = train_epoch(
             state.model,
             state.optimiser,
-            self._train.training(seed, state.epoch, augment=self._recipe.augment),
+            self._train.training(trajectory.seed, state.epoch, augment=self._recipe.augment),
             lambda step: self._recipe.learning_rate_at(first + step, steps),
             precision=self._settings["precision"],
-            seed=seed + state.epoch,
-            on_batch=progress.batch,
+            seed=trajectory.seed + state.epoch,
+            on_batch=None if self._progress is None else self._batch_report(self._progress, what),
         )
         seconds = time.perf_counter() - started
         if not np.isfinite(result.loss):
@@ -274,31 +276,44 @@ class _Trainer:
             )
         state.epoch += 1
         state.history.append({"loss": result.loss, "accuracy": result.accuracy, "seconds": round(seconds, 3)})
-        progress.finished_epoch(name, result, seconds)
+        _log.info("%s: loss %.4f, training accuracy %.2f%%, %.1f s", what, result.loss, 100 * result.accuracy, seconds)
 
-    def _save_member(self, member: int, state: TrainingState, seed: int, progress: RunProgress) -> None:
-        notes = {key: self._settings[key] for key in ("arch", "n_classes", "image_shape", "normalisation")}
+    def _batch_report(self, progress: Progress, what: str) -> OnBatch:
+        """A function that reports each batch of an epoch, with the training accuracy so far."""
+        text, read_at = what, 0.0
+
+        def report(seen: int, n_correct: Tensor) -> None:
+            nonlocal text, read_at
+            now = time.monotonic()
+            if now - read_at > _REFRESH:
+                text, read_at = f"{what}, training accuracy {int(n_correct) / seen:.1%}", now
+            self._done_batches += 1
+            progress(self._done_batches, self._total_batches, text)
+
+        return report
+
+    def _save_member(self, member: int, state: TrainingState, seed: int) -> None:
+        described = {key: self._settings[key] for key in ("arch", "n_classes", "image_shape", "normalisation")}
         weights = self._run.weights(member)
-        save_weights(weights, state.model, {**notes, "seed": seed, "epoch": state.epoch})
-        accuracy = None if self._test is None else self._save_logits(member, state.model)
+        save_weights(weights, state.model, {**described, "seed": seed, "epoch": state.epoch})
+        accuracy = None if self._test is None else self._save_logits(member, state.model, self._test)
         record = {"seed": seed, "epoch": state.epoch, "test_accuracy": accuracy, "history": state.history}
         self._run.finish_member(member, record)
-        progress.finished_member(weights.stem, accuracy)
+        _log.info("%s written%s", weights.stem, "" if accuracy is None else f", test accuracy {accuracy:.2%}")
 
-    def _save_logits(self, member: int, model: nn.Module) -> float:
-        """Write the logits on the test images; their accuracy."""
-        assert self._test is not None
+    def _save_logits(self, member: int, model: nn.Module, test: ImageBatches) -> float:
+        """Write the logits on the test images, and return their accuracy."""
         predict = ModulePass(model, self._device, "float32", None)
-        right = count = 0
+        n_correct = n_images = 0
         with atomic_file(self._run.logits(member)) as file:
             stream = NpyStream(file, np.float32)
-            for images, labels in self._test:
+            for images, labels in test:
                 logits = predict(images)
                 stream.append(logits)
-                right += int((logits.argmax(axis=1) == labels.cpu().numpy()).sum())
-                count += len(logits)
-            stream.finish((count, self._settings["n_classes"]))
-        return right / count
+                n_correct += int((logits.argmax(axis=1) == labels.cpu().numpy()).sum())
+                n_images += len(logits)
+            stream.finish((n_images, self._settings["n_classes"]))
+        return n_correct / n_images
 
 
 def _check_images(train: ImageSet, test: ImageSet | None, arch: str) -> None:
@@ -329,5 +344,5 @@ def _describe_data(train: ImageSet, test: ImageSet | None, dataset: str | None) 
 
 
 def _seeds(random_state: int, count: int) -> list[int]:
-    """A seed per run; the first ones stay the same when more are asked for."""
+    """A seed per run; the first ones do not depend on ``count``."""
     return [int(seed) for seed in np.random.SeedSequence(random_state).generate_state(count)]

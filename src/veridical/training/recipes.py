@@ -1,13 +1,12 @@
-"""How members are trained: optimiser settings, learning-rate schedules, and at which epochs a member is taken.
+"""How members are trained: optimiser settings, learning-rate schedules, and the epochs after which a member is kept.
 
-Everything here is a pure function of the step, so that a resumed run needs no scheduler state.
+Everything here is a pure function of the step, so that a continued run needs no scheduler state.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from veridical.errors import ParameterError
 from veridical.predictions.validation import check_choice, check_integer, check_real
@@ -15,18 +14,18 @@ from veridical.predictions.validation import check_choice, check_integer, check_
 SCHEDULES = ("step", "cyclic", "one-cycle")
 METHODS = ("deep", "snapshot")
 
-#: Share of a one-cycle run in which the rate rises.
+#: Fraction of a one-cycle run in which the rate rises.
 _RISING = 0.25
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Stochastic gradient descent with momentum, and how its learning rate goes.
+    """Stochastic gradient descent with momentum, and the schedule of its learning rate.
 
     Attributes
     ----------
     schedule : {"step", "cyclic", "one-cycle"}
-        ``step``: the rate is multiplied by ``drop_factor`` at each share of the epochs in ``drops``.
+        ``step``: the rate is multiplied by ``drop_factor`` after each fraction of the epochs in ``drops``.
         ``cyclic``: ``cycles`` half-cosines from the full rate to zero (Huang et al. 2017, equation 2).
         ``one-cycle``: a linear rise to the full rate over a quarter of the steps, then linearly to zero (Smith 2018).
     epochs, batch_size : int
@@ -53,7 +52,7 @@ class Recipe:
     augment: bool = True
 
     def checked(self) -> Recipe:
-        """This recipe, if its numbers make sense."""
+        """This recipe, after its values are checked."""
         check_choice(self.schedule, SCHEDULES, "schedule")
         check_integer(self.epochs, "epochs", 1)
         check_integer(self.batch_size, "batch_size", 2)  # batch normalisation needs two images
@@ -74,7 +73,7 @@ class Recipe:
         total = self.epochs * steps_per_epoch
         if self.schedule == "step":
             epoch = step // steps_per_epoch
-            passed = sum(epoch >= round(share * self.epochs) for share in self.drops)
+            passed = sum(epoch >= round(fraction * self.epochs) for fraction in self.drops)
             return self.learning_rate * self.drop_factor**passed
         if self.schedule == "cyclic":
             cycle = total // self.cycles
@@ -82,14 +81,10 @@ class Recipe:
         peak = _RISING * total
         return self.learning_rate * min((step + 1) / peak, (total - step) / (total - peak), 1.0)
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values for the run's metadata."""
-        return {**asdict(self), "drops": list(self.drops)}
-
 
 #: Named starting points; every field can be changed.
 RECIPES: dict[str, Recipe] = {
-    # The paper's: 200 epochs of 128, 0.1 times 0.2 at epochs 60, 120 and 160.
+    # The paper's: 200 epochs, batches of 128, rate 0.1, times 0.2 at epochs 60, 120 and 160.
     "paper": Recipe(),
     # Snapshot ensembles of Huang et al. (2017): restarts from 0.2, small weight decay.
     "cyclic": Recipe(schedule="cyclic", learning_rate=0.2, weight_decay=1e-4),
@@ -100,14 +95,14 @@ RECIPES: dict[str, Recipe] = {
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One training run from one seed, and the members taken from it.
+    """One training run from one seed, and the members kept from it.
 
     Attributes
     ----------
     index : int
     seed : int
     members : dict of int to int
-        Number of finished epochs -> index of the member that is taken then.
+        Number of finished epochs -> index of the member that is kept then.
     """
 
     index: int
@@ -116,10 +111,10 @@ class Trajectory:
 
 
 def plan(method: str, recipe: Recipe, members: int | None, seeds: list[int]) -> tuple[Recipe, list[Trajectory]]:
-    """The runs that give ``members`` members, and the recipe as it is then used.
+    """The runs that give ``members`` members, and the recipe that they use.
 
     A deep ensemble is one run per member.  A snapshot ensemble is one run: with the cyclic schedule a member at the
-    end of each cycle, otherwise one after each of the last ``members`` epochs (all of them if it is not given).
+    end of each cycle, otherwise one after each of the last ``members`` epochs (by default, of all).
     """
     check_choice(method, METHODS, "method")
     if method == "deep":

@@ -1,4 +1,4 @@
-"""Checkpoints that other people trained: files of the pytorch-ensembles zoo, by a map of names.
+"""Checkpoints from elsewhere: files of the pytorch-ensembles zoo, whose tensors are renamed.
 
 The zoo (Ashukha et al., 2020, "Pitfalls of In-Domain Uncertainty Estimation") saved PyTorch state dicts, bare or
 inside a dict (``state_dict`` or ``model_state``), with ``module.`` before each name where it was trained on several
@@ -19,20 +19,21 @@ import torch
 from torch import Tensor, nn
 
 from veridical.errors import CheckpointError, CorruptFileError, DatasetError, ParameterError
+from veridical.predictions.files.members import natural_order
 from veridical.predictions.validation import check_choice
 from veridical.training.architectures import ARCHITECTURES, build
 from veridical.training.checkpoints import load_tensors, put_weights
 from veridical.training.data.images import Normalisation
-from veridical.training.devices import random_numbers_aside
+from veridical.training.devices import preserve_random_state
 
 LAYOUTS = ("veridical", "pytorch-ensembles")
 
 _SUFFIXES = (".safetensors", ".pt", ".pth", ".pth.tar", ".ckpt")
 _WRAPPERS = ("state_dict", "model_state")
 
-#: What the zoo's CIFAR networks were given their images with, by the method in the file's name: CIFAR-10's numbers
-#: (for CIFAR-100 too), CIFAR-100's for cyclic methods, ImageNet's for fast geometric ensembles.
-_ZOO_CIFAR = {
+#: Normalisation of the images that the zoo's CIFAR networks were trained on, by the method in the file's name:
+#: CIFAR-10's (for CIFAR-100 too), CIFAR-100's for cyclic methods, ImageNet's for fast geometric ensembles.
+_CIFAR_NORMALISATIONS = {
     "": Normalisation((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
     "SSE": Normalisation((0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761)),
     "cSGLD": Normalisation((0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761)),
@@ -51,15 +52,15 @@ _POST_ACTIVATION = [
     (r"\.bn(\d)\.", r".norm\1."),
     (r"\.downsample\.", ".shortcut."),
 ]
-#: Family -> rewriting rules from the zoo's names to ours, applied in order.
+#: Family -> rules that rewrite the zoo's names to the library's, applied in order.
 _NAME_MAPS = {"preresnet": _PRE_ACTIVATION, "wideresnet": _PRE_ACTIVATION, "resnet": _POST_ACTIVATION}
 
-_COMMON = [(r"^(?:fc|linear)\.", "classifier.")]
+_ALL_FAMILIES = [(r"^(?:fc|linear)\.", "classifier.")]
 _ZOO_ARCHITECTURES = ("preresnet110", "preresnet164", "wideresnet28x10", "resnet50")
 
 
 def our_name(zoo_name: str, arch: str) -> str:
-    """The name in this library of a tensor of the zoo.
+    """The name that a tensor of the zoo has in this library.
 
     Examples
     --------
@@ -67,27 +68,29 @@ def our_name(zoo_name: str, arch: str) -> str:
     'stages.1.0.shortcut.1.running_var'
     """
     name = zoo_name.removeprefix("module.")
-    for pattern, replacement in _NAME_MAPS[ARCHITECTURES[arch].family] + _COMMON:
+    for pattern, replacement in _NAME_MAPS[ARCHITECTURES[arch].family] + _ALL_FAMILIES:
         name = re.sub(pattern, replacement, name)
-    return re.sub(r"^layer(\d)\.", lambda found: f"stages.{int(found[1]) - 1}.", name)
+    return re.sub(r"^layer(\d)\.", lambda match: f"stages.{int(match[1]) - 1}.", name)
 
 
 def zoo_normalisation(arch: str, layout: str, files: Sequence[Path]) -> Normalisation | None:
-    """What the zoo's networks were given their images with; None where the data set decides.
+    """The normalisation that the zoo's networks were trained with; None where it is that of the data set.
 
-    The zoo calls its files ``DATASET-ARCH-...``, or ``DATASET-METHOD_ARCH-...`` for other methods than deep ensembles.
+    The zoo's files are called ``DATASET-ARCH-...``, or ``DATASET-METHOD_ARCH-...`` for methods other
+    than deep ensembles.
     """
     if layout != "pytorch-ensembles" or arch == "resnet50":
         return None
-    methods = {found[1] if (found := re.match(r"[^-]+-(SSE|cSGLD|FGE)_", file.name)) else "" for file in files}
-    found_all = {_ZOO_CIFAR[method] for method in methods}
-    if len(found_all) > 1:
-        named = ", ".join(sorted(method or "plain" for method in methods))
+    matches = [re.match(r"[^-]+-(SSE|cSGLD|FGE)_", file.name) for file in files]
+    methods = {match[1] if match else "" for match in matches}
+    normalisations = {_CIFAR_NORMALISATIONS[method] for method in methods}
+    if len(normalisations) > 1:
+        names = ", ".join(sorted(method or "plain" for method in methods))
         raise ParameterError(
-            f"the checkpoints are of different methods ({named}), whose images were normalised differently; predict "
-            "each method by itself."
+            f"the checkpoints are of different methods ({names}), whose images were normalised differently; predict "
+            "each method separately."
         )
-    return found_all.pop()
+    return normalisations.pop()
 
 
 def load_checkpoint(
@@ -103,61 +106,67 @@ def load_checkpoint(
         Name of the architecture.
     n_classes, in_channels : int
     layout : {"veridical", "pytorch-ensembles"}
-        Whose names the tensors have.
+        Whose names of tensors the file has.
 
     Raises
     ------
     CheckpointError
         A tensor is missing, unknown, or of another shape; the first is named.
     CorruptFileError
-        The file holds something other than tensors, or is damaged.
+        The file holds anything but tensors, or is damaged.
     """
     check_choice(layout, LAYOUTS, "layout")
     check_choice(arch, ARCHITECTURES, "architecture")
-    foreign = layout == "pytorch-ensembles"
-    if foreign and arch not in _ZOO_ARCHITECTURES:
+    is_zoo = layout == "pytorch-ensembles"
+    if is_zoo and arch not in _ZOO_ARCHITECTURES:
         raise ParameterError(f"the pytorch-ensembles zoo has no {arch}; it has: {', '.join(_ZOO_ARCHITECTURES)}.")
     tensors = load_tensors(path)[0] if Path(path).suffix == ".safetensors" else _load_torch_file(path)
-    if foreign:
+    if is_zoo:
         tensors = {our_name(name, arch): tensor for name, tensor in tensors.items()}
-    with random_numbers_aside(torch.device("cpu")):  # the fresh weights are thrown away
-        model = build(arch, n_classes, in_channels=in_channels, zoo_form=foreign)
+    with preserve_random_state(torch.device("cpu")):  # the initial weights are replaced
+        model = build(arch, n_classes, in_channels=in_channels, zoo_form=is_zoo)
     put_weights(model, tensors, path)
     return model.eval()
 
 
 def _load_torch_file(path: str | os.PathLike[str]) -> Mapping[str, Tensor]:
     try:
-        with warnings.catch_warnings():  # about the pickle's protocol: what matters is whether it can be read
+        with warnings.catch_warnings():  # about the pickle's protocol, which does not matter if the file can be read
             warnings.simplefilter("ignore")
             stored: Any = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError, KeyError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CorruptFileError(f"{path} cannot be read as a PyTorch file of plain tensors ({reason})") from error
+        raise CorruptFileError(
+            f"{path} cannot be read as a PyTorch file of plain tensors ({reason}); save a state dict."
+        ) from error
     for wrapper in _WRAPPERS:
         if isinstance(stored, dict) and isinstance(stored.get(wrapper), dict):
             stored = stored[wrapper]
     if not isinstance(stored, dict) or not all(isinstance(tensor, Tensor) for tensor in stored.values()):
-        raise CheckpointError(f"{path} holds no state dict: a dict of tensors, bare or under {' or '.join(_WRAPPERS)}.")
+        raise CheckpointError(
+            f"{path} is not a state dict: a dict of tensors, alone or under {' or '.join(_WRAPPERS)}."
+        )
     return stored
 
 
 def find_checkpoints(directory: str | os.PathLike[str]) -> list[Path]:
-    """Checkpoint files of a directory (or the file itself), numbers in their names counted as numbers."""
+    """Checkpoint files of a directory in natural order, or the file itself."""
     folder = Path(directory)
     if folder.is_file():
         return [folder]
-    found = [path for path in folder.glob("*") if path.name.endswith(_SUFFIXES) and not path.name.startswith(".")]
-    found = [path for path in found if not path.name.endswith(".state.safetensors")]
-    if not found:
-        raise DatasetError(f"{folder} holds no checkpoints; put files there that end with {', '.join(_SUFFIXES)}.")
-    return sorted(found, key=lambda path: [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in
-                                           re.split(r"(\d+)", path.name)])  # fmt: skip
+    files = [
+        path
+        for path in folder.glob("[!.]*")
+        if path.name.endswith(_SUFFIXES) and not path.name.endswith(".state.safetensors")
+    ]
+    if not files:
+        raise DatasetError(f"{folder} has no checkpoints; put files there that end with {', '.join(_SUFFIXES)}.")
+    return sorted(files, key=natural_order)
 
 
 def load_checkpoints(
     paths: list[Path], arch: str, n_classes: int, *, in_channels: int = 3, layout: str = "veridical"
 ) -> Iterator[nn.Module]:
-    """One network after another, so that only one is in memory."""
+    """Networks of several files, one after another, so that only one is in memory."""
     for path in paths:
         yield load_checkpoint(path, arch, n_classes, in_channels=in_channels, layout=layout)

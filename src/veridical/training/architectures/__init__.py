@@ -1,7 +1,7 @@
-"""The networks that can be trained here, by name; one file per family.
+"""Architectures by name; one file per family.
 
-An entry says which family builds the network and with what options, so that listing the names needs no PyTorch.
-Adding an architecture is adding an entry, adding a family is adding a file with a ``build`` function.
+An entry names the family that builds the network, and its options, so that listing the names does not import PyTorch.
+To add an architecture, add an entry; to add a family, add a file with a ``build`` function.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Architecture:
-    """How to build one network, and which images it takes.
+    """How to build one network, and the smallest image that it can process.
 
     Attributes
     ----------
     family : str
-        The module of this package whose ``build`` makes the network.
+        The module of this package whose ``build`` returns the network.
     options : dict
-        What ``build`` is called with.
+        Arguments of ``build``.
     smallest_image : int
-        Side of the smallest image that still has a feature map after the strides.
+        Side of the smallest image that has a feature map after all strides.
     zoo_options : dict
-        Options that differ in the form that the pytorch-ensembles zoo trained.
+        Options that differ in the form of the pytorch-ensembles zoo.
     """
 
     family: str
@@ -57,7 +57,7 @@ ARCHITECTURES: dict[str, Architecture] = {
 
 
 def build(arch: str, n_classes: int, *, in_channels: int = 3, zoo_form: bool = False) -> ConvNet:
-    """A network with fresh weights from PyTorch's global generator.
+    """A network whose initial weights come from PyTorch's global generator.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ def build(arch: str, n_classes: int, *, in_channels: int = 3, zoo_form: bool = F
     in_channels : int
         1 for grey images, 3 for colour.
     zoo_form : bool
-        The form that the pytorch-ensembles zoo trained, where it differs (biases and strides of wide networks).
+        The form of the pytorch-ensembles zoo, which differs in biases and strides of wide networks.
 
     Returns
     -------
     torch.nn.Module
-        Takes images (B, C, H, W), gives logits (B, L).
+        From images (B, C, H, W) to logits (B, L).
 
     Examples
     --------
@@ -92,11 +92,11 @@ def build(arch: str, n_classes: int, *, in_channels: int = 3, zoo_form: bool = F
 
 
 def check_image_shape(arch: str, shape: tuple[int, int, int]) -> None:
-    """Refuse images (H, W, C) that the architecture cannot take."""
+    """Reject images (H, W, C) that the architecture cannot process."""
     height, width, channels = shape
     smallest = ARCHITECTURES[check_choice(arch, ARCHITECTURES, "architecture")].smallest_image
     if channels not in (1, 3):
-        raise ShapeError(f"the images have {channels} channels (shape {shape}); {arch} takes 1 (grey) or 3 (colour).")
+        raise ShapeError(f"the images have {channels} channels (shape {shape}); {arch} needs 1 (grey) or 3 (colour).")
     if min(height, width) < smallest:
         raise ShapeError(
             f"the images are {height} x {width}; {arch} needs at least {smallest} x {smallest}: scale them up, or "

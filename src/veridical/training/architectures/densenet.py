@@ -1,7 +1,7 @@
 """Densely connected networks in their CIFAR form (Huang, Liu, van der Maaten & Weinberger, 2017).
 
-The bottleneck variant with compression 1/2 (DenseNet-BC); the stem is a bare 3x3 convolution, since every dense
-layer begins with its own normalisation.
+The bottleneck variant with compression 1/2 (DenseNet-BC); the stem is a 3x3 convolution without normalisation, since
+every dense layer begins with its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from veridical.training.architectures.layers import ConvNet, NormRelu, conv
 
 
 class DenseLayer(nn.Module):
-    """Appends ``growth`` channels to what it was given."""
+    """Appends ``growth`` channels to its input."""
 
     def __init__(self, inputs: int, growth: int) -> None:
         super().__init__()

@@ -1,18 +1,20 @@
-"""What all families are made of: one overall shape, its last layer, and the initial weights."""
+"""Parts that all families share: the overall shape, the last layer, and the initial weights."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 
 def conv(inputs: int, outputs: int, size: int, *, stride: int = 1, groups: int = 1, bias: bool = False) -> nn.Conv2d:
-    """A convolution that keeps the image size (up to the stride); no bias where batch normalisation follows."""
+    """A convolution that keeps the image size, up to the stride; without bias if batch normalisation follows."""
     return nn.Conv2d(inputs, outputs, size, stride=stride, padding=size // 2, groups=groups, bias=bias)
 
 
 class Classifier(nn.Linear):
-    """The last layer, always in float32: in bfloat16 logits would have three digits, too few to calibrate."""
+    """The last layer, always in float32: in bfloat16 logits have three digits, too few to calibrate."""
 
     def forward(self, features: Tensor) -> Tensor:
         with torch.autocast(features.device.type, enabled=False):
@@ -28,6 +30,23 @@ class NormRelu(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         return torch.relu(self.norm(values))
+
+
+def residual_stages(
+    n_blocks: Sequence[int], widths: Sequence[int], inputs: int, block: Callable[[int, int, int], nn.Module]
+) -> list[nn.Sequential]:
+    """Stages of ``n_blocks[i]`` residual blocks with ``widths[i]`` output channels.
+
+    ``block(stage, inputs, stride)`` makes a block; the stride is 2 at the beginning of every stage but the first.
+    """
+    stages = []
+    for stage, width in enumerate(widths):
+        blocks = []
+        for position in range(n_blocks[stage]):
+            blocks.append(block(stage, inputs, 2 if stage > 0 and position == 0 else 1))
+            inputs = width
+        stages.append(nn.Sequential(*blocks))
+    return stages
 
 
 class ConvNet(nn.Module):

@@ -1,14 +1,15 @@
 """Pre-activation residual networks of bottlenecks (He, Zhang, Ren & Sun, 2016, "Identity Mappings").
 
 Depth 9n + 2: n bottlenecks in each of three stages.  As in the pytorch-ensembles zoo, depth 110 is made of
-bottlenecks too (n = 12), and a shortcut that changes the shape is a bare 1x1 convolution of the block's input.
+bottlenecks too (n = 12), and a shortcut that changes the shape is a 1x1 convolution of the block's input, without
+normalisation.
 """
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from veridical.training.architectures.layers import ConvNet, NormRelu, conv
+from veridical.training.architectures.layers import ConvNet, NormRelu, conv, residual_stages
 from veridical.training.architectures.resnet import EXPANSION
 
 _WIDTH = 16
@@ -36,12 +37,12 @@ class PreBottleneck(nn.Module):
 
 def build(*, depth: int, n_classes: int, in_channels: int) -> ConvNet:
     """A network of ``depth`` = 9n + 2 layers."""
-    stages, inputs = [], _WIDTH
-    for stage in range(3):
-        blocks = []
-        for block in range((depth - 2) // 9):
-            inner = _WIDTH * 2**stage
-            blocks.append(PreBottleneck(inputs, inner, stride=2 if stage > 0 and block == 0 else 1))
-            inputs = inner * EXPANSION
-        stages.append(nn.Sequential(*blocks))
-    return ConvNet(conv(in_channels, _WIDTH, 3), stages, inputs, n_classes, tail=NormRelu(inputs))
+    inner = [_WIDTH * 2**stage for stage in range(3)]
+    outputs = [width * EXPANSION for width in inner]
+    stages = residual_stages(
+        ((depth - 2) // 9,) * 3,
+        outputs,
+        _WIDTH,
+        lambda stage, inputs, stride: PreBottleneck(inputs, inner[stage], stride),
+    )
+    return ConvNet(conv(in_channels, _WIDTH, 3), stages, outputs[-1], n_classes, tail=NormRelu(outputs[-1]))

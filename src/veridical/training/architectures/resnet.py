@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from veridical.training.architectures.layers import ConvNet, conv
+from veridical.training.architectures.layers import ConvNet, conv, residual_stages
 
 #: A bottleneck block's output is this many times as wide as its 3x3 convolution.
 EXPANSION = 4
@@ -84,18 +84,14 @@ def build(
     imagenet: bool = False,
 ) -> ConvNet:
     """``depths[i]`` blocks in stage i, whose width is ``width`` times 2^i."""
-    stages, inputs = [], width
-    for stage, depth in enumerate(depths):
-        inner = width * 2**stage
-        outputs = inner * EXPANSION if bottleneck else inner
-        blocks: list[nn.Module] = []
-        for block in range(depth):
-            stride = 2 if stage > 0 and block == 0 else 1
-            if bottleneck:
-                blocks.append(Bottleneck(inputs, inner, outputs, stride))
-            else:
-                blocks.append(BasicBlock(inputs, outputs, stride))
-            inputs = outputs
-        stages.append(nn.Sequential(*blocks))
+    inner = [width * 2**stage for stage in range(len(depths))]
+    outputs = [width * (EXPANSION if bottleneck else 1) for width in inner]
+
+    def block(stage: int, inputs: int, stride: int) -> nn.Module:
+        if bottleneck:
+            return Bottleneck(inputs, inner[stage], outputs[stage], stride)
+        return BasicBlock(inputs, outputs[stage], stride)
+
+    stages = residual_stages(depths, outputs, width, block)
     stem = imagenet_stem(in_channels, width) if imagenet else cifar_stem(in_channels, width)
-    return ConvNet(stem, stages, inputs, n_classes)
+    return ConvNet(stem, stages, outputs[-1], n_classes)

@@ -1,15 +1,15 @@
 """Wide residual networks (Zagoruyko & Komodakis, 2016).
 
 Depth 6n + 4: n pre-activation blocks of two 3x3 convolutions in each of three stages, ``widen`` times as wide as the
-thin network.  The pytorch-ensembles zoo gives its convolutions biases and strides in the second one; both forms are
-here, because checkpoints of the one give wrong answers in the other.
+thin network.  In the pytorch-ensembles zoo convolutions have biases, and the second one of a block has the stride;
+both forms are supported, because the weights of one give wrong results in the other.
 """
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from veridical.training.architectures.layers import ConvNet, NormRelu, conv
+from veridical.training.architectures.layers import ConvNet, NormRelu, conv, residual_stages
 
 _THIN_WIDTH = 16
 
@@ -43,15 +43,12 @@ def build(
     stride_on_second: bool = False,
 ) -> ConvNet:
     """A network of ``depth`` = 6n + 4 layers."""
-    stages, inputs = [], _THIN_WIDTH
-    for stage in range(3):
-        blocks = []
-        for block in range((depth - 4) // 6):
-            outputs = _THIN_WIDTH * widen * 2**stage
-            stride = 2 if stage > 0 and block == 0 else 1
-            strides = (1, stride) if stride_on_second else (stride, 1)
-            blocks.append(WideBlock(inputs, outputs, strides, conv_bias))
-            inputs = outputs
-        stages.append(nn.Sequential(*blocks))
+    outputs = [_THIN_WIDTH * widen * 2**stage for stage in range(3)]
+
+    def block(stage: int, inputs: int, stride: int) -> nn.Module:
+        strides = (1, stride) if stride_on_second else (stride, 1)
+        return WideBlock(inputs, outputs[stage], strides, conv_bias)
+
+    stages = residual_stages(((depth - 4) // 6,) * 3, outputs, _THIN_WIDTH, block)
     stem = conv(in_channels, _THIN_WIDTH, 3, bias=conv_bias)
-    return ConvNet(stem, stages, inputs, n_classes, tail=NormRelu(inputs))
+    return ConvNet(stem, stages, outputs[-1], n_classes, tail=NormRelu(outputs[-1]))

@@ -1,4 +1,4 @@
-"""Image data sets in their published forms: read from disk, never downloaded."""
+"""Image data sets in their published file formats, read from disk."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import importlib
 import os
 from pathlib import Path
 
-from veridical.errors import DatasetError
+from veridical.errors import DatasetError, VeridicalError
 from veridical.predictions.validation import check_choice, check_integer
 from veridical.training.data.images import ImageSet, Normalisation
 
-#: Data set name -> module of this package with a ``read(name, directory, split, verify)`` function.
+#: Data set name -> module of this package with a ``read(name, directory, split, verify)`` function and a
+#: dictionary ``REQUIRED`` of the files that each data set needs, in words.
 DATASETS: dict[str, str] = {
     "cifar10": "cifar",
     "cifar100": "cifar",
-    "mnist": "idx",
-    "fashion-mnist": "idx",
-    "imagenet": "folder",
+    "mnist": "mnist",
+    "fashion-mnist": "mnist",
+    "imagenet": "image_folders",
     "npz": "npz",
 }
 
@@ -37,13 +38,13 @@ def load_dataset(
     ----------
     name : {"cifar10", "cifar100", "mnist", "fashion-mnist", "imagenet", "npz"}
     data : path
-        Where the published files are; the message of a failed search says which files go there.
+        Directory of the published files; the error for a missing file says which files are needed.
     split : {"train", "test"}
-        ``"test"`` is the validation split where the data set calls it so (ImageNet).
+        ``"test"`` is the validation split of ImageNet.
     limit : int, optional
         Take only the first ``limit`` images.
     verify : bool
-        Refuse CIFAR's python batches whose MD5 sums are not the published ones.
+        Reject CIFAR's python batches whose MD5 sums are not the published ones.
 
     Returns
     -------
@@ -62,18 +63,18 @@ def load_dataset(
     check_choice(name, DATASETS, "dataset")
     check_choice(split, SPLITS, "split")
     path = Path(data).expanduser()
-    if not path.exists():
-        raise DatasetError(f"{path} does not exist; {wanted_files(name)}.")
     reader = importlib.import_module(f"{__name__}.{DATASETS[name]}")
-    images: ImageSet = reader.read(name, path, split, verify)
+    if not path.exists():
+        raise DatasetError(f"{path} does not exist; {reader.REQUIRED[name]}.")
+    try:
+        images: ImageSet = reader.read(name, path, split, verify)
+    except OSError as error:
+        if isinstance(error, VeridicalError):
+            raise
+        raise DatasetError(
+            f"{error.filename or path} cannot be read ({error.strerror}); check its permissions."
+        ) from error
     return images if limit is None else images.first(check_integer(limit, "limit", 1))
 
 
-def wanted_files(name: str) -> str:
-    """Which files a data set needs, as half a sentence."""
-    reader = importlib.import_module(f"{__name__}.{DATASETS[name]}")
-    wanted: str = reader.WANTED[name]
-    return wanted
-
-
-__all__ = ["DATASETS", "SPLITS", "ImageSet", "Normalisation", "load_dataset", "wanted_files"]
+__all__ = ["DATASETS", "SPLITS", "ImageSet", "Normalisation", "load_dataset"]

@@ -17,8 +17,8 @@ _PIXELS = 3 * 32 * 32
 
 
 @dataclass(frozen=True)
-class _Form:
-    """The files of one of the two data sets."""
+class _DatasetFiles:
+    """The published files of one of the two data sets."""
 
     n_classes: int
     normalisation: Normalisation
@@ -31,11 +31,11 @@ class _Form:
     binary_folder: str
     binary_files: dict[str, tuple[str, ...]]
     binary_names: str
-    label_bytes: int  # labels before each image in the binary form; the last is the one we want
+    label_bytes: int  # labels before each image in the binary files; the last is the fine one
 
 
-_FORMS = {
-    "cifar10": _Form(
+_DATASETS = {
+    "cifar10": _DatasetFiles(
         n_classes=10,
         normalisation=Normalisation((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
         archive="cifar-10-python.tar.gz",
@@ -58,7 +58,7 @@ _FORMS = {
         binary_names="batches.meta.txt",
         label_bytes=1,
     ),
-    "cifar100": _Form(
+    "cifar100": _DatasetFiles(
         n_classes=100,
         normalisation=Normalisation((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
         archive="cifar-100-python.tar.gz",
@@ -77,119 +77,125 @@ _FORMS = {
     ),
 }
 
-WANTED = {
-    name: f"unpack {form.archive} (or the binary version) there, so that it holds {form.python_folder}/ or "
-    f"{form.binary_folder}/"
-    for name, form in _FORMS.items()
+REQUIRED = {
+    name: f"unpack {files.archive} (or the binary version) there, so that it holds {files.python_folder}/ or "
+    f"{files.binary_folder}/"
+    for name, files in _DATASETS.items()
 }
 
 
 def read(name: str, directory: Path, split: str, verify: bool) -> ImageSet:
-    """One split, from whichever of the two published forms is there."""
-    form = _FORMS[name]
-    folder = _find(directory, form.python_folder, list(form.python_files[split]))
+    """One split, from the python files, or else from the binary ones."""
+    files = _DATASETS[name]
+    folder = _folder_of(directory, files.python_folder, list(files.python_files[split]))
     if folder is not None:
-        return _read_python(form, folder, split, verify)
-    folder = _find(directory, form.binary_folder, list(form.binary_files[split]))
+        return _read_python(files, folder, split, verify)
+    folder = _folder_of(directory, files.binary_folder, list(files.binary_files[split]))
     if folder is not None:
-        return _read_binary(form, folder, split)
-    raise DatasetError(f"{directory} holds no {name} {split} files; {WANTED[name]}.")
+        return _read_binary(files, folder, split)
+    raise DatasetError(f"{directory} has no {name} {split} files; {REQUIRED[name]}.")
 
 
-def _find(directory: Path, folder: str, files: list[str]) -> Path | None:
-    """The folder with the files: the directory itself, or the folder that the archive unpacks to."""
+def _folder_of(directory: Path, folder: str, names: list[str]) -> Path | None:
+    """The folder that holds the files: the one that the archive unpacks to, or the directory itself."""
     for candidate in (directory / folder, directory):
-        present = [name for name in files if (candidate / name).is_file()]
-        if present and len(present) < len(files):
-            missing = next(name for name in files if name not in present)
-            raise DatasetError(f"{candidate / missing} is missing, while {present[0]} is there; unpack all files.")
+        present = [name for name in names if (candidate / name).is_file()]
+        if present and len(present) < len(names):
+            missing = next(name for name in names if name not in present)
+            raise DatasetError(f"{candidate / missing} is missing, while {present[0]} exists; unpack all files.")
         if present:
             return candidate
     return None
 
 
-def _read_python(form: _Form, folder: Path, split: str, verify: bool) -> ImageSet:
+def _read_python(files: _DatasetFiles, folder: Path, split: str, verify: bool) -> ImageSet:
     images, labels, published = [], [], {}
-    for name, md5 in form.python_files[split].items():
+    for name, md5 in files.python_files[split].items():
         path = folder / name
         published[name] = md5_of(path) == md5
         if verify and not published[name]:
             raise CorruptFileError(
-                f"{path} is not the published file (its MD5 sum is not {md5}); fetch it again, or switch verification "
-                "off if it was changed on purpose."
+                f"{path} is not the published file (its MD5 sum is not {md5}); download it again, or pass "
+                "--no-verify (verify=False) if it was changed on purpose."
             )
         batch = load_plain_pickle(path)
-        batch_images, batch_labels = _batch_arrays(batch, form, path)
+        batch_images, batch_labels = _batch_arrays(batch, files, path)
         images.append(batch_images)
         labels.append(batch_labels)
     return ImageSet.of(
         _as_images(np.concatenate(images)),
-        _check_labels(np.concatenate(labels), form, folder),
-        n_classes=form.n_classes,
-        normalisation=form.normalisation,
-        class_names=_python_names(form, folder / form.python_meta),
+        _check_labels(np.concatenate(labels), files, folder),
+        n_classes=files.n_classes,
+        normalisation=files.normalisation,
+        class_names=_python_names(files, folder / files.python_meta),
         published=published,
     )
 
 
-def _batch_arrays(batch: Any, form: _Form, path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+def _batch_arrays(batch: Any, files: _DatasetFiles, path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     data = batch.get(b"data") if isinstance(batch, dict) else None
-    labels = batch.get(form.label_key) if isinstance(batch, dict) else None
-    shaped = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and data.shape[1] == _PIXELS
-    whole = isinstance(labels, list) and all(type(label) is int for label in labels)
-    if not shaped or not whole or data is None or len(data) != len(labels or ()):
+    labels = batch.get(files.label_key) if isinstance(batch, dict) else None
+    has_images = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and data.shape[1] == _PIXELS
+    has_labels = isinstance(labels, list) and all(type(label) is int and abs(label) < 1 << 31 for label in labels)
+    if not has_images or not has_labels or data is None or len(data) != len(labels or ()):
         raise CorruptFileError(
-            f"{path} holds no images of {_PIXELS} bytes with as many {form.label_key.decode()}; fetch it again."
+            f"{path} does not hold images of {_PIXELS} bytes with as many {files.label_key.decode()}; download it "
+            "again."
         )
     return data, np.asarray(labels, dtype=np.int64)
 
 
-def _read_binary(form: _Form, folder: Path, split: str) -> ImageSet:
-    record = form.label_bytes + _PIXELS
+def _read_binary(files: _DatasetFiles, folder: Path, split: str) -> ImageSet:
+    record = files.label_bytes + _PIXELS
     rows = []
-    for name in form.binary_files[split]:
+    for name in files.binary_files[split]:
         path = folder / name
         size = path.stat().st_size
         if size == 0 or size % record:
             raise CorruptFileError(
-                f"{path} has {size} bytes, which is no whole number of images ({record} bytes each); fetch it again."
+                f"{path} has {size} bytes, which is not a whole number of images ({record} bytes each); download it "
+                "again."
             )
         rows.append(np.fromfile(path, dtype=np.uint8).reshape(-1, record))
     stored = np.concatenate(rows)
-    names = folder / form.binary_names
+    names = folder / files.binary_names
     return ImageSet.of(
-        _as_images(stored[:, form.label_bytes :]),
-        _check_labels(stored[:, form.label_bytes - 1].astype(np.int64), form, folder),
-        n_classes=form.n_classes,
-        normalisation=form.normalisation,
-        class_names=_checked_names(names.read_text().split(), form, names) if names.is_file() else None,
+        _as_images(stored[:, files.label_bytes :]),
+        _check_labels(stored[:, files.label_bytes - 1].astype(np.int64), files, folder),
+        n_classes=files.n_classes,
+        normalisation=files.normalisation,
+        class_names=_checked_names(names.read_text(errors="replace").split(), files, names)
+        if names.is_file()
+        else None,
     )
 
 
 def _as_images(rows: npt.NDArray[np.uint8]) -> Pixels:
-    """Stored plane by plane (red, green, blue), 32 rows each; wanted pixel by pixel."""
+    """Images (N, 32, 32, 3) of rows that hold a red, a green and a blue plane."""
     return np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
-def _check_labels(labels: npt.NDArray[np.int64], form: _Form, folder: Path) -> npt.NDArray[np.int64]:
-    outside = np.flatnonzero((labels < 0) | (labels >= form.n_classes))
+def _check_labels(labels: npt.NDArray[np.int64], files: _DatasetFiles, folder: Path) -> npt.NDArray[np.int64]:
+    outside = np.flatnonzero((labels < 0) | (labels >= files.n_classes))
     if outside.size:
         raise CorruptFileError(
-            f"image {outside[0]} in {folder} has label {labels[outside[0]]}, and there are {form.n_classes} classes; "
-            "fetch the files again."
+            f"image {outside[0]} in {folder} has label {labels[outside[0]]}, and there are {files.n_classes} classes; "
+            "download the files again."
         )
     return labels
 
 
-def _python_names(form: _Form, path: Path) -> list[str] | None:
+def _python_names(files: _DatasetFiles, path: Path) -> list[str] | None:
     if not path.is_file():
         return None
     meta = load_plain_pickle(path)
-    names = meta.get(form.names_key, ()) if isinstance(meta, dict) else ()
-    return _checked_names([name.decode() if isinstance(name, bytes) else str(name) for name in names], form, path)
+    names = meta.get(files.names_key) if isinstance(meta, dict) else None
+    names = names if isinstance(names, list) else []
+    texts = [name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names]
+    return _checked_names(texts, files, path)
 
 
-def _checked_names(names: list[str], form: _Form, path: Path) -> list[str]:
-    if len(names) != form.n_classes:
-        raise CorruptFileError(f"{path} names {len(names)} classes instead of {form.n_classes}; fetch it again.")
+def _checked_names(names: list[str], files: _DatasetFiles, path: Path) -> list[str]:
+    if len(names) != files.n_classes:
+        raise CorruptFileError(f"{path} lists {len(names)} classes instead of {files.n_classes}; download it again.")
     return names

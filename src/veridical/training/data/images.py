@@ -1,4 +1,4 @@
-"""A labelled set of images, in memory or read as needed."""
+"""A labelled set of images, in memory or decoded when needed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import DtypeError, ShapeError
+from veridical.errors import DtypeError, LabelError, ShapeError
 from veridical.predictions.validation import check_labels, check_names
 
 Pixels = npt.NDArray[np.uint8]
+
+#: A larger number of classes is not taken from labels alone: one wrong label would make a network of any size.
+MOST_CLASSES = 100_000
 
 
 @dataclass(frozen=True)
@@ -29,16 +32,16 @@ class Normalisation:
         """The normalisation that gives ``images`` (N, H, W, C) mean 0 and deviation 1."""
         mean = images.mean(axis=(0, 1, 2), dtype=np.float64) / 255
         std = images.std(axis=(0, 1, 2), dtype=np.float64) / 255
-        std[std == 0] = 1.0  # a constant channel carries nothing, whatever it is divided by
+        std[std == 0] = 1.0  # a constant channel becomes zero
         return cls(tuple(float(value) for value in mean), tuple(float(value) for value in std))
 
 
 class LazyImages(Protocol):
-    """Images that are decoded when they are needed."""
+    """Images that are decoded when needed."""
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """(N, H, W, C) of what :meth:`read` gives for all indices."""
+        """(N, H, W, C) of what :meth:`read` returns for all indices."""
 
     def read(self, indices: npt.NDArray[np.int64], seed: tuple[int, ...] | None) -> Pixels:
         """Images (B, H, W, C); with a seed, randomly cropped and flipped for training."""
@@ -47,7 +50,7 @@ class LazyImages(Protocol):
         """The first ``count`` images."""
 
     def fingerprint(self) -> str:
-        """Text that differs when the images differ."""
+        """A text that differs if the images differ."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,11 @@ class ImageSet:
 
     Attributes
     ----------
-    images : uint8 array (N, H, W, C), or images decoded as needed
+    images : uint8 array (N, H, W, C), or images decoded when needed
     labels : int64 array (N,) in 0..n_classes-1
     n_classes : int
     normalisation : Normalisation
-        What networks are usually given these images with.
+        The usual normalisation of these images.
     class_names : tuple of str, optional
     published : dict
         File name -> whether its MD5 sum is the published one, for files whose sum is published.
@@ -84,16 +87,16 @@ class ImageSet:
         class_names: Sequence[str] | None = None,
         published: dict[str, bool] | None = None,
     ) -> ImageSet:
-        """Check images and labels and put them together.
+        """An image set of checked images and labels.
 
         Parameters
         ----------
-        images : uint8 array of shape (N, H, W, C) or (N, H, W), or images decoded as needed
+        images : uint8 array of shape (N, H, W, C) or (N, H, W), or images decoded when needed
         labels : N integers
         n_classes : int, optional
-            Taken from ``class_names``, else from the largest label.
+            By default the number of ``class_names``, else the largest label plus one.
         normalisation : Normalisation, optional
-            Computed from the images where it is not given.
+            By default computed from the images.
         """
         if isinstance(images, np.ndarray):
             images = _check_pixels(images)
@@ -128,7 +131,7 @@ class ImageSet:
         return replace(self, images=images, labels=self.labels[:count])
 
     def fingerprint(self) -> str:
-        """A digest of images and labels: the same only for the same data."""
+        """A digest of images and labels."""
         digest = hashlib.blake2b(np.ascontiguousarray(self.labels).tobytes(), digest_size=16)
         if isinstance(self.images, np.ndarray):
             digest.update(np.ascontiguousarray(self.images).data)
@@ -150,12 +153,18 @@ def _check_pixels(images: npt.NDArray[np.uint8]) -> Pixels:
 
 
 def count_classes(*labels: npt.ArrayLike) -> int:
-    """One more than the largest label, and at least two (labels that are no integers are refused elsewhere)."""
+    """One more than the largest label, and at least two; labels that are not integers are rejected elsewhere."""
     integers = [array for array in map(np.asarray, labels) if array.dtype.kind in "iu"]
-    return max([2, *(int(array.max(initial=1)) + 1 for array in integers)])
+    count = max([2, *(int(array.max(initial=1)) + 1 for array in integers)])
+    if count > MOST_CLASSES:
+        raise LabelError(
+            f"the largest label is {count - 1}; labels are class indices from 0 to at most {MOST_CLASSES - 1}: check "
+            "them, or give class_names."
+        )
+    return count
 
 
 def md5_of(path: Path) -> str:
-    """The MD5 sum of a file, by which publishers of data sets name their files."""
+    """The MD5 sum of a file, which publishers of data sets give for their files."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

@@ -1,4 +1,4 @@
-"""One epoch of training: as little as possible around forward, backward and step."""
+"""One epoch of training."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from veridical.training.devices import autocast, random_numbers_aside
+from veridical.training.devices import autocast, preserve_random_state
 
-#: Called after each batch with the number of images so far and of those classified right (on the device: reading it
-#: waits for the device, so a caller does that rarely).
+#: Called after each batch with the number of images so far and of the correctly classified ones among them (a tensor:
+#: reading it waits for the device, so a caller does that rarely).
 OnBatch = Callable[[int, Tensor], None]
 
 
 @dataclass(frozen=True)
 class EpochResult:
-    """Means over an epoch's training images, as the network saw them."""
+    """Means over the training images of an epoch, augmented and as the weights were when each batch was used."""
 
     loss: float
     accuracy: float
@@ -36,14 +36,14 @@ def train_epoch(
 ) -> EpochResult:
     """Train on all batches once.
 
-    ``learning_rate_at(step)`` gives the rate of the epoch's step, counted from 0.  ``seed`` seeds dropout and the
-    like for this epoch; PyTorch's global generator is put back afterwards.
+    ``learning_rate_at(step)`` is the rate of the epoch's step, counted from 0.  ``seed`` seeds what is random in the
+    network, such as dropout; PyTorch's global generators are restored at the end.
     """
     model.train()
     device = next(model.parameters()).device
-    loss_sum, right = torch.zeros((), device=device), torch.zeros((), dtype=torch.int64, device=device)
+    loss_sum, n_correct = torch.zeros((), device=device), torch.zeros((), dtype=torch.int64, device=device)
     seen = 0
-    with random_numbers_aside(device, seed):
+    with preserve_random_state(device, seed):
         for step, (images, labels) in enumerate(batches):
             for group in optimiser.param_groups:
                 group["lr"] = learning_rate_at(step)
@@ -56,7 +56,7 @@ def train_epoch(
             seen += len(labels)
             with torch.no_grad():
                 loss_sum += loss * len(labels)
-                right += (logits.argmax(dim=1) == labels).sum()
+                n_correct += (logits.argmax(dim=1) == labels).sum()
             if on_batch is not None:
-                on_batch(seen, right)
-    return EpochResult(float(loss_sum) / seen, int(right) / seen)
+                on_batch(seen, n_correct)
+    return EpochResult(float(loss_sum) / seen, int(n_correct) / seen)

@@ -1,4 +1,4 @@
-"""Predictions of any models: what is written, that it streams, and what is refused."""
+"""Predictions of any models: what is written, in how much memory, and what is rejected."""
 
 from __future__ import annotations
 
@@ -17,14 +17,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import veridical as vd
-from veridical.errors import (
-    InvalidInputError,
-    LabelError,
-    NotFiniteError,
-    ParameterError,
-    ShapeError,
-    StorageError,
-)
+from veridical.errors import InvalidInputError, LabelError, NotFiniteError, ParameterError, ShapeError, StorageError
 from veridical.training import collect_predictions
 
 torch.set_num_threads(1)  # the tests run several processes at a time
@@ -47,41 +40,43 @@ def loader(samples: tuple[torch.Tensor, torch.Tensor]) -> DataLoader:
 
 
 @pytest.mark.parametrize("to_disk", [True, False])
-def test_modules(tmp_path: Path, samples: tuple[torch.Tensor, torch.Tensor], loader: DataLoader, to_disk: bool) -> None:
+def test_modules_give_logits(
+    tmp_path: Path, samples: tuple[torch.Tensor, torch.Tensor], loader: DataLoader, to_disk: bool
+) -> None:
     models = [linear(seed) for seed in range(3)]
     out = tmp_path / "p.npz" if to_disk else None
-    found = collect_predictions(models, loader, out=out, source_names=["a", "b", "c"], class_names=list("wxyz"))
+    predictions = collect_predictions(models, loader, out=out, source_names=["a", "b", "c"], class_names=list("wxyz"))
     with torch.inference_mode():
         expected = torch.stack([model(samples[0]) for model in models]).numpy()
-    np.testing.assert_allclose(found.values, expected, rtol=1e-6)
-    assert (found.kind, found.dtype, found.source_names, found.class_names) == (
+    np.testing.assert_allclose(predictions.values, expected, rtol=1e-6)
+    assert (predictions.kind, predictions.dtype, predictions.source_names, predictions.class_names) == (
         "logits",
         np.float32,
         ("a", "b", "c"),
         ("w", "x", "y", "z"),
     )
-    np.testing.assert_array_equal(found.labels, samples[1])
-    assert isinstance(found.values.base, np.memmap) is to_disk
+    np.testing.assert_array_equal(predictions.labels, samples[1])
+    assert isinstance(predictions.values.base, np.memmap) is to_disk
     assert [path.name for path in tmp_path.iterdir()] == (["p.npz"] if to_disk else [])
 
 
-def test_the_file_is_a_plain_npz_whose_scores_can_be_mapped(tmp_path: Path, loader: DataLoader) -> None:
+def test_file_is_a_plain_npz_whose_scores_can_be_mapped(tmp_path: Path, loader: DataLoader) -> None:
     out = tmp_path / "p.npz"
-    found = collect_predictions([linear(0), linear(1)], loader, out=out, source_names=["first", "second"])
+    predictions = collect_predictions([linear(0), linear(1)], loader, out=out, source_names=["first", "second"])
     with np.load(out, allow_pickle=False) as stored:
         assert sorted(stored) == ["labels", "logits", "source_names"]
-        np.testing.assert_array_equal(stored["logits"], found.values)
+        np.testing.assert_array_equal(stored["logits"], predictions.values)
         assert stored["labels"].dtype == np.int64
         assert stored["source_names"].tolist() == ["first", "second"]
     with zipfile.ZipFile(out) as archive:
         assert archive.testzip() is None
-    assert found.values.flags.aligned
+    assert predictions.values.flags.aligned
     loaded = vd.load(out)
     assert (loaded.kind, loaded.source_names) == ("logits", ("first", "second"))
-    np.testing.assert_array_equal(loaded.values, found.values)
+    np.testing.assert_array_equal(loaded.values, predictions.values)
 
 
-def test_an_iterator_of_models_is_consumed_one_at_a_time(loader: DataLoader) -> None:
+def test_iterator_of_models_is_consumed_one_at_a_time(loader: DataLoader) -> None:
     alive: list[int] = []
 
     def load() -> Iterator[nn.Module]:
@@ -94,11 +89,11 @@ def test_an_iterator_of_models_is_consumed_one_at_a_time(loader: DataLoader) -> 
     assert alive == [0, 1, 2, 3]
 
 
-def test_a_module_list_is_a_list(loader: DataLoader) -> None:
+def test_module_list_is_several_models(loader: DataLoader) -> None:
     assert collect_predictions(nn.ModuleList([linear(0), linear(1)]), loader).n_sources == 2
 
 
-def test_modules_stay_as_they_were(loader: DataLoader) -> None:
+def test_modules_are_unchanged(loader: DataLoader) -> None:
     model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 4)).train()
     model[2].eval()
     statistics = model[1].running_mean.clone()  # type: ignore[union-attr]
@@ -109,8 +104,8 @@ def test_modules_stay_as_they_were(loader: DataLoader) -> None:
     np.testing.assert_array_equal(one.values, two.values)
 
 
-def test_monte_carlo_dropout(samples: tuple[torch.Tensor, torch.Tensor]) -> None:
-    loader = list(zip(*(part.split(16) for part in samples), strict=True))  # a DataLoader draws a seed by itself
+def test_monte_carlo_dropout_is_seeded_and_unbiased(samples: tuple[torch.Tensor, torch.Tensor]) -> None:
+    loader = list(zip(*(part.split(16) for part in samples), strict=True))  # a DataLoader would draw a seed
     model = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.BatchNorm1d(32), nn.Dropout(0.5), nn.Linear(32, 4)).eval()
     before = torch.get_rng_state()
     first = collect_predictions(model, loader, mc_samples=5, random_state=1)
@@ -124,23 +119,23 @@ def test_monte_carlo_dropout(samples: tuple[torch.Tensor, torch.Tensor]) -> None
     assert np.abs(many - plain).mean() < 0.1 * np.abs(first.values[0] - plain).mean() + 0.02
 
 
-def test_classifiers(samples: tuple[torch.Tensor, torch.Tensor]) -> None:
+def test_classifiers_give_probabilities(samples: tuple[torch.Tensor, torch.Tensor]) -> None:
     inputs, labels = samples[0].numpy(), samples[1].numpy()
     models = [LogisticRegression(C=strength).fit(inputs, labels) for strength in (0.1, 10)]
-    found = collect_predictions(models, (inputs, labels), dtype=np.float64)
-    assert (found.kind, found.n_sources) == ("probs", 2)
-    np.testing.assert_array_equal(found.values, [model.predict_proba(inputs) for model in models])
-    np.testing.assert_array_equal(found.labels, labels)
+    predictions = collect_predictions(models, (inputs, labels), dtype=np.float64)
+    assert (predictions.kind, predictions.n_sources) == ("probs", 2)
+    np.testing.assert_array_equal(predictions.values, [model.predict_proba(inputs) for model in models])
+    np.testing.assert_array_equal(predictions.labels, labels)
 
 
-def test_classifiers_with_other_labels_are_refused(samples: tuple[torch.Tensor, torch.Tensor]) -> None:
+def test_classifiers_with_other_labels_are_rejected(samples: tuple[torch.Tensor, torch.Tensor]) -> None:
     inputs, labels = samples[0].numpy(), samples[1].numpy()
     model = LogisticRegression().fit(inputs, np.array(list("abcd"))[labels])
     with pytest.raises(LabelError, match="fit it on labels 0 to L-1"):
         collect_predictions([model], (inputs, labels))
 
 
-def test_without_labels(samples: tuple[torch.Tensor, torch.Tensor], tmp_path: Path) -> None:
+def test_labels_are_optional(samples: tuple[torch.Tensor, torch.Tensor], tmp_path: Path) -> None:
     batches = list(samples[0].split(20))
     assert collect_predictions([linear(0)], batches, out=tmp_path / "p.npz").labels is None
     with np.load(tmp_path / "p.npz") as stored:
@@ -148,21 +143,21 @@ def test_without_labels(samples: tuple[torch.Tensor, torch.Tensor], tmp_path: Pa
     assert collect_predictions([linear(0)], DataLoader(TensorDataset(samples[0]), 16)).n_samples == 50
 
 
-def test_kind_is_what_is_said(loader: DataLoader, tmp_path: Path) -> None:
+def test_kind_can_be_declared(loader: DataLoader, tmp_path: Path) -> None:
     model = nn.Sequential(linear(0), nn.Softmax(dim=1))
-    found = collect_predictions([model], loader, kind="probs", out=tmp_path / "p.npz")
-    assert found.kind == "probs"
-    np.testing.assert_allclose(found.values.sum(axis=2), 1, rtol=1e-6)
+    predictions = collect_predictions([model], loader, kind="probs", out=tmp_path / "p.npz")
+    assert predictions.kind == "probs"
+    np.testing.assert_allclose(predictions.values.sum(axis=2), 1, rtol=1e-6)
     with np.load(tmp_path / "p.npz") as stored:
         assert "probs" in stored
 
 
-def test_modules_among_classifiers_are_probabilities_if_that_is_said(loader: DataLoader) -> None:
+def test_modules_among_classifiers_need_a_declared_kind(loader: DataLoader) -> None:
     rows, labels = next(iter(loader))
     module, classifier = nn.Sequential(linear(0), nn.Softmax(dim=1)), LogisticRegression().fit(rows, labels)
-    found = collect_predictions([module, classifier], loader, kind="probs")
-    assert found.kind == "probs"
-    np.testing.assert_allclose(found.values.sum(axis=2), 1, rtol=1e-6)
+    predictions = collect_predictions([module, classifier], loader, kind="probs")
+    assert predictions.kind == "probs"
+    np.testing.assert_allclose(predictions.values.sum(axis=2), 1, rtol=1e-6)
 
 
 class _NaN(nn.Module):
@@ -172,7 +167,7 @@ class _NaN(nn.Module):
         return scores
 
 
-def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, samples: tuple[torch.Tensor, torch.Tensor]) -> None:
+def test_invalid_input_leaves_no_file(tmp_path: Path, samples: tuple[torch.Tensor, torch.Tensor]) -> None:
     inputs, labels = samples
     loader = DataLoader(TensorDataset(*samples), batch_size=16)
     shuffled = DataLoader(TensorDataset(*samples), batch_size=16, shuffle=True)
@@ -180,7 +175,7 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, samples: tuple[to
     cases: list[tuple[object, object, dict[str, object], type[Exception], str]] = [
         ([], loader, {}, ParameterError, "there are no models"),
         ([linear(0), "net"], loader, {}, ParameterError, "a model is a str; give torch modules"),
-        ([linear(0), linear(1)], shuffled, {}, LabelError, "model 1, samples from 0: the loader gives other labels"),
+        ([linear(0), linear(1)], shuffled, {}, LabelError, "model 1, samples from 0: the labels differ"),
         (
             [linear(0), linear(1)],
             iter(list(loader)),
@@ -190,15 +185,15 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, samples: tuple[to
         ),
         ([linear(0), linear(1, 3)], loader, {}, ShapeError, "model 1, samples from 0: 3 classes, and 4 before"),
         ([nn.Flatten(0)], loader, {}, ShapeError, r"model 0, samples from 0: the output has shape \(96,\)"),
-        ([linear(0), _NaN()], loader, {}, NotFiniteError, "model 1 says NaN about sample 3"),
+        ([linear(0), _NaN()], loader, {}, NotFiniteError, "model 1 predicts NaN for sample 3"),
         (
             [linear(0), linear(1), classifier],
             loader,
             {},
             ParameterError,
-            "0 gives logits and model 2 gives probs; coll",
+            "0 returns logits and model 2 returns probs; coll",
         ),
-        ([classifier, linear(0)], loader, {}, ParameterError, "model 0 gives probs and model 1 gives logits; collect"),
+        ([classifier, linear(0)], loader, {}, ParameterError, "model 0 returns probs and model 1 returns logits"),
         ([linear(0)], (inputs, labels[:-1]), {}, LabelError, "there are 49 labels for 50 samples"),
         ([linear(0)], (inputs, labels + 3), {}, LabelError, r"the label of sample \d+ is [456]; with 4 classes"),
         ([linear(0)], loader, {"source_names": ["a", "b"]}, ShapeError, "2 source names for 1 source"),
@@ -207,13 +202,13 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path: Path, samples: tuple[to
         (linear(0), 7, {}, ParameterError, "loader is a int; give an iterable of batches"),
         (linear(0), loader, {"precision": "float8"}, ParameterError, "precision 'float8' is unknown"),
     ]
-    for models, given, options, error, said in cases:
-        with pytest.raises(error, match=said):
-            collect_predictions(models, given, out=tmp_path / "p.npz", **options)  # type: ignore[arg-type]
+    for models, batches, options, error, message in cases:
+        with pytest.raises(error, match=message):
+            collect_predictions(models, batches, out=tmp_path / "p.npz", **options)  # type: ignore[arg-type]
         assert list(tmp_path.iterdir()) == []
 
 
-def test_an_older_file_survives_a_failure(tmp_path: Path, loader: DataLoader) -> None:
+def test_existing_file_survives_a_failure(tmp_path: Path, loader: DataLoader) -> None:
     out = tmp_path / "p.npz"
     collect_predictions([linear(0)], loader, out=out)
     before = out.read_bytes()
@@ -227,7 +222,7 @@ def run_python(program: str, *arguments: object) -> subprocess.CompletedProcess[
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
-def test_memory_does_not_grow_with_members_and_samples(tmp_path: Path) -> None:
+def test_memory_does_not_depend_on_members_and_samples(tmp_path: Path) -> None:
     program = """
         import resource, sys
         import torch
@@ -243,19 +238,19 @@ def test_memory_does_not_grow_with_members_and_samples(tmp_path: Path) -> None:
 
         members, samples = int(sys.argv[2]), int(sys.argv[3])
         models = (torch.nn.Linear(1, 1000) for _ in range(members))
-        found = collect_predictions(models, Samples(samples), out=sys.argv[1])
-        assert found.values.shape == (members, samples, 1000)
+        predictions = collect_predictions(models, Samples(samples), out=sys.argv[1])
+        assert predictions.values.shape == (members, samples, 1000)
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     """
     small, large = (
         int(run_python(program, tmp_path / "p.npz", members, samples).stdout)
         for members, samples in ((2, 1000), (20, 5000))
     )
-    assert (tmp_path / "p.npz").stat().st_size > 400e6  # bytes that are nowhere in memory
+    assert (tmp_path / "p.npz").stat().st_size > 400e6  # more than the memory that may be used
     assert large - small < 30_000  # kilobytes
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+def test_full_disk_raises_storage_error_and_leaves_no_file(tmp_path: Path) -> None:
     program = """
         import resource, sys
         import torch
@@ -268,13 +263,13 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
         except StorageError as error:
             print(error)
     """
-    for limit in (1000, 250_000, 480_100):  # in the first batch, in a later one, and when all is put together
+    for limit in (1000, 250_000, 480_100):  # in the first batch, in a later one, and when the .npz is written
         done = run_python(program, tmp_path / "p.npz", limit)
         assert "there is no room to write" in done.stdout, done.stderr
         assert "free some space and run the same command again" in done.stdout
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_is_not_there(tmp_path: Path, loader: DataLoader) -> None:
+def test_missing_directory_raises_storage_error(tmp_path: Path, loader: DataLoader) -> None:
     with pytest.raises(StorageError, match=r"p\.npz cannot be written \(No such file or directory\)"):
         collect_predictions([linear(0)], loader, out=tmp_path / "nowhere" / "p.npz")

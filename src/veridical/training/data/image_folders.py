@@ -19,7 +19,7 @@ from veridical.training.data.images import ImageSet, Normalisation, Pixels
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-WANTED = {"imagenet": "put the images there as train/CLASS/*.JPEG and val/CLASS/*.JPEG, one folder per class"}
+REQUIRED = {"imagenet": "put the images there as train/CLASS/*.JPEG and val/CLASS/*.JPEG, one folder per class"}
 
 _FOLDERS = {"train": ("train",), "test": ("val", "validation", "test")}
 _SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp"))
@@ -28,8 +28,8 @@ _NORMALISATION = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 #: Pillow's number for bilinear interpolation over the pixels that a new one covers.
 _BILINEAR = 2
 
-#: Training crops take this share of the image, at an aspect ratio of 3:4 to 4:3 (Szegedy et al., 2015).
-_CROP_SHARE = (0.08, 1.0)
+#: Training crops take this fraction of the image, at an aspect ratio of 3:4 to 4:3 (Szegedy et al., 2015).
+_CROP_FRACTION = (0.08, 1.0)
 _CROP_ASPECT = (3 / 4, 4 / 3)
 
 
@@ -81,9 +81,9 @@ class FolderImages:
         return image.resize((self.size, self.size), resample=_BILINEAR, box=(box[0], box[1], box[2], box[3]))
 
     def _random_crop(self, image: Image, rng: np.random.Generator) -> Image:
-        share = rng.uniform(*_CROP_SHARE)
+        fraction = rng.uniform(*_CROP_FRACTION)
         aspect = np.exp(rng.uniform(*np.log(_CROP_ASPECT)))
-        area = share * image.width * image.height
+        area = fraction * image.width * image.height
         width = min(np.sqrt(area * aspect), image.width)
         height = min(np.sqrt(area / aspect), image.height)
         left, top = rng.uniform(0, image.width - width), rng.uniform(0, image.height - height)
@@ -102,23 +102,23 @@ class FolderImages:
 
 def read(name: str, directory: Path, split: str, verify: bool) -> ImageSet:
     """One split; classes are the folders in alphabetical order."""
-    folder = next((directory / some for some in _FOLDERS[split] if (directory / some).is_dir()), None)
+    folder = next((directory / entry for entry in _FOLDERS[split] if (directory / entry).is_dir()), None)
     if folder is None:
-        raise DatasetError(f"{directory} has no folder {_FOLDERS[split][0]}/; {WANTED[name]}.")
+        raise DatasetError(f"{directory} has no folder {_FOLDERS[split][0]}/; {REQUIRED[name]}.")
     classes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
     if len(classes) < 2:
-        raise DatasetError(f"{folder} holds {len(classes)} class folders, and at least two are needed; {WANTED[name]}.")
-    found: list[tuple[int, int, Path]] = []
+        raise DatasetError(f"{folder} has {len(classes)} class folders, and at least two are needed; {REQUIRED[name]}.")
+    entries: list[tuple[int, int, Path]] = []
     for label, class_name in enumerate(classes):
         images = _images_in(folder / class_name)
         if not images:
-            raise DatasetError(f"{folder / class_name} holds no images ({', '.join(sorted(_SUFFIXES))}).")
-        found += [(position, label, path) for position, path in enumerate(images)]
-    if split == "train":  # one of each class, then the next: so that the first N of them are of all classes
-        found.sort(key=lambda entry: entry[:2])
+            raise DatasetError(f"{folder / class_name} has no images ({', '.join(sorted(_SUFFIXES))}).")
+        entries += [(position, label, path) for position, path in enumerate(images)]
+    if split == "train":  # class after class in turn, so that the first N images are of all classes
+        entries.sort(key=lambda entry: entry[:2])
     return ImageSet.of(
-        FolderImages(tuple(path for _, _, path in found)),
-        [label for _, label, _ in found],
+        FolderImages(tuple(path for _, _, path in entries)),
+        [label for _, label, _ in entries],
         normalisation=_NORMALISATION,
         class_names=classes,
     )

@@ -1,7 +1,8 @@
-"""From models to predictions: one pass per member over the same samples, streamed to disk."""
+"""Predictions of any models: one pass per member over the same samples, written to disk batch by batch."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,21 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._extras import require
-from veridical.errors import (
-    InvalidInputError,
-    LabelError,
-    NotFiniteError,
-    ParameterError,
-    ShapeError,
-)
+from veridical.errors import InvalidInputError, LabelError, NotFiniteError, ParameterError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Kind, check_integer, check_names
-from veridical.training.stream import PredictionsFile
+from veridical.training.prediction_file import PredictionsFile
 
 _Array = npt.NDArray[Any]
 
-#: How many rows of a plain (X, y) pair are predicted at once.
-_ROWS_AT_ONCE = 1024
+#: Rows of a plain (X, y) pair in one batch.
+_PAIR_BATCH = 1024
 
 
 def collect_predictions(
@@ -42,29 +37,29 @@ def collect_predictions(
     dtype: npt.DTypeLike = np.float32,
     random_state: int = 0,
 ) -> Predictions:
-    """What each model of an ensemble says about the same samples.
+    """Predictions of each model of an ensemble for the same samples.
 
     Parameters
     ----------
     models : iterable of torch modules, one torch module, or iterable of scikit-learn classifiers
-        An iterator is consumed one model at a time, so that an ensemble larger than memory can be loaded as it goes.
+        An iterator is consumed one model at a time, so that the models need not fit into memory together.
         One module is one source, or ``mc_samples`` sources by Monte-Carlo dropout (Gal & Ghahramani, 2016).
     loader : iterable of batches ``(inputs, labels)`` or ``inputs``, or one pair ``(X, y)``
-        Gone through once per model, in the same order each time: ``shuffle=False``.
+        Iterated once per model, in the same order each time: ``shuffle=False``.
     out : path, optional
-        A ``.npz`` file to stream to.  Memory then holds one batch (and the labels), whatever S and N are, and the
-        result is mapped from the file.  Without it the predictions are kept in memory.
+        A ``.npz`` file to write to.  Memory then holds one batch (and the labels), whatever S and N are, and the
+        result is mapped from the file.  By default the predictions are kept in memory.
     mc_samples : int, optional
-        Number of passes with dropout switched on.
+        Number of passes with dropout on.
     kind : {"logits", "probs", "log_probs"}, optional
-        What the models give: logits for torch modules unless said otherwise, probabilities for classifiers.  Both
-        together are refused unless it is said.
+        What the models return; by default logits for torch modules and probabilities for classifiers.  Needed where
+        both kinds of models are given.
     source_names, class_names : sequences of str, optional
     device : str or torch.device, optional
-        Where to run torch modules; where they are, if it is not given.
+        Device to run torch modules on; by default the one that they are on.
     precision : {"float32", "bfloat16", "auto"}
     dtype : dtype
-        How the scores are stored.
+        Precision that the scores are stored in.
     random_state : int
         Seed of the dropout masks.
 
@@ -86,25 +81,22 @@ def collect_predictions(
     if out is not None and Path(out).suffix != ".npz":
         raise ParameterError(f"{out} does not end with .npz; predictions are written as .npz.")
     passes = _passes(models, mc_samples, device, precision, random_state)
-    batches = _as_batches(loader)
     first = next(passes, None)
     if first is None:
         raise ParameterError("there are no models; give at least one.")
-    said, kind = kind, kind or first.kind
-    collected = _Collected(None if out is None else PredictionsFile(out, kind, dtype), np.dtype(dtype))
-    with collected:
-        for predict in _chain(first, passes):
-            if said is None:
-                _check_same_kind(first, predict, collected.n_sources)
-            collected.start_source()
-            for inputs, labels in batches:
-                collected.add(predict(inputs), labels)
-            collected.end_source()
-        return collected.finish(kind, source_names, class_names)
+    stored_kind = kind or first.kind
+    with _Collector(None if out is None else PredictionsFile(out, stored_kind, dtype), np.dtype(dtype)) as collector:
+        for predict in itertools.chain([first], passes):
+            if kind is None:
+                _check_same_kind(first, predict, collector.n_sources)
+            for inputs, labels in _batches(loader):
+                collector.add(predict(inputs), labels)
+            collector.end_source()
+        return collector.finish(stored_kind, source_names, class_names)
 
 
-class _Collected:
-    """Rows as they come: checked, counted, and sent to the file or kept."""
+class _Collector:
+    """Checks and counts batches of scores, and writes them to a file or keeps them."""
 
     def __init__(self, file: PredictionsFile | None, dtype: np.dtype[Any]) -> None:
         self._file, self._dtype = file, dtype
@@ -113,7 +105,7 @@ class _Collected:
         self.n_sources, self.n_samples, self.n_classes = 0, 0, 0
         self._row = 0
 
-    def __enter__(self) -> _Collected:
+    def __enter__(self) -> _Collector:
         if self._file is not None:
             self._file.__enter__()
         return self
@@ -122,24 +114,20 @@ class _Collected:
         if self._file is not None:
             self._file.__exit__(*exception)
 
-    def start_source(self) -> None:
-        self._row = 0
-
     def add(self, scores: _Array, labels: _Array | None) -> None:
-        """The next batch of the source at hand, shape (B, L)."""
+        """Add a batch (B, L) of the current source."""
         where = f"model {self.n_sources}, samples from {self._row}"
         if scores.ndim != 2:
-            raise ShapeError(f"{where}: the output has shape {scores.shape}; a model gives (batch, classes).")
+            raise ShapeError(f"{where}: the output has shape {scores.shape}; it must be (batch, classes).")
         self.n_classes = self.n_classes or scores.shape[1]
         if scores.shape[1] != self.n_classes:
             raise ShapeError(
-                f"{where}: {scores.shape[1]} classes, and {self.n_classes} before; give models that agree."
+                f"{where}: {scores.shape[1]} classes, and {self.n_classes} before; all models must have the same "
+                "classes."
             )
         if np.isnan(scores).any():
             bad = int(np.flatnonzero(np.isnan(scores).any(axis=1))[0])
-            raise NotFiniteError(
-                f"model {self.n_sources} says NaN about sample {self._row + bad}; leave the model out."
-            )
+            raise NotFiniteError(f"model {self.n_sources} predicts NaN for sample {self._row + bad}; remove the model.")
         self._check_labels(labels, len(scores), where)
         if self._file is None:
             self._kept.append(scores.astype(self._dtype))
@@ -156,27 +144,30 @@ class _Collected:
             self._labels.append(labels)
         elif not np.array_equal(labels, self.labels()[self._row : self._row + count]):
             raise LabelError(
-                f"{where}: the loader gives other labels than in its first pass; it must give the same samples in the "
-                "same order each time (shuffle=False)."
+                f"{where}: the labels differ from those of the first pass; the loader must give the same samples in "
+                "the same order each time (shuffle=False)."
             )
 
     def labels(self) -> _Array:
-        """All labels of the first pass, joined once."""
+        """All labels of the first pass, concatenated once."""
         if len(self._labels) > 1:
             self._labels = [np.concatenate(self._labels)]
         return self._labels[0] if self._labels else np.empty(0, np.int64)
 
     def end_source(self) -> None:
+        """Check that the current source has as many samples as the first, and start the next."""
         if self.n_sources == 0:
             self.n_samples = self._row
         if self._row == 0 or self._row != self.n_samples:
             raise InvalidInputError(
                 f"the loader gave {self._row} samples to model {self.n_sources} and {self.n_samples} to the first; "
-                "give one that can be gone through again (a list or a DataLoader, not a generator)."
+                "give one that can be iterated again (a list or a DataLoader, not a generator)."
             )
         self.n_sources += 1
+        self._row = 0
 
     def finish(self, kind: Kind, source_names: Sequence[str] | None, class_names: Sequence[str] | None) -> Predictions:
+        """The predictions, once all sources are complete."""
         shape = (self.n_sources, self.n_samples, self.n_classes)
         sources = check_names(source_names, self.n_sources, "source")
         classes = check_names(class_names, self.n_classes, "class")
@@ -184,7 +175,7 @@ class _Collected:
         if self._file is None:
             values: _Array = np.concatenate(self._kept).reshape(shape)
         else:
-            # Checked before the file gets its name: predictions with impossible labels are not written.
+            # Checked before the file gets its name, so that predictions with invalid labels are not written.
             Predictions(np.broadcast_to(np.float32(0), shape), labels, source_names=sources, class_names=classes)
             self._file.finish(shape, labels, sources, classes)
             values = self._file.scores()
@@ -192,21 +183,16 @@ class _Collected:
 
 
 def _check_same_kind(first: _Pass, other: _Pass, place: int) -> None:
-    """One kind holds for all sources: logits among probabilities would be taken for what they are not."""
+    """Reject logits among probabilities: one kind holds for all sources."""
     if other.kind != first.kind:
         raise ParameterError(
-            f"model 0 gives {first.kind} and model {place} gives {other.kind}; collect torch modules and classifiers "
-            "apart, or let the modules give probabilities and say kind='probs'."
+            f"model 0 returns {first.kind} and model {place} returns {other.kind}; collect modules and classifiers "
+            "separately, or let the modules return probabilities and pass kind='probs'."
         )
 
 
-def _chain(first: _Pass, rest: Iterator[_Pass]) -> Iterator[_Pass]:
-    yield first
-    yield from rest
-
-
 class _Pass(Protocol):
-    """One source: what turns inputs into scores."""
+    """One source: a function from inputs to scores."""
 
     kind: Kind
 
@@ -234,16 +220,16 @@ class _ClassifierPass:
 
 def _passes(models: Any, mc_samples: int | None, device: Any, precision: str, random_state: int) -> Iterator[_Pass]:
     """One pass per source."""
-    single = hasattr(models, "predict_proba") or (_is_module(models) and type(models).__name__ != "ModuleList")
+    is_single = hasattr(models, "predict_proba") or (_is_module(models) and type(models).__name__ != "ModuleList")
     if mc_samples is not None:
         check_integer(mc_samples, "mc_samples", 1)
         if not _is_module(models):
-            raise ParameterError("mc_samples is for one torch module with dropout; leave it out for several models.")
-    for model in [models] if single else models:
+            raise ParameterError("mc_samples is for one torch module with dropout; remove it for several models.")
+    for model in [models] if is_single else models:
         if hasattr(model, "predict_proba"):
             yield _ClassifierPass(model)
         elif _is_module(model):
-            from veridical.training.torch_pass import ModulePass
+            from veridical.training.module_pass import ModulePass
 
             for sample in range(mc_samples or 1):
                 seed = None if mc_samples is None else int(random_state) + sample
@@ -255,49 +241,32 @@ def _passes(models: Any, mc_samples: int | None, device: Any, precision: str, ra
 
 
 def _is_module(model: Any) -> bool:
-    """Whether it is a torch module; without importing torch where nothing can be one."""
+    """Whether ``model`` is a torch module; torch is imported only if it may be one."""
     if not any(base.__module__.startswith("torch.") for base in type(model).__mro__):
         return False
     torch = require("torch", "torch")
     return isinstance(model, torch.nn.Module)
 
 
-class _Pair:
-    """Rows and labels of one pair ``(X, y)``, in batches."""
-
-    def __init__(self, inputs: Any, labels: Any) -> None:
-        self._inputs, self._labels = inputs, labels
-
-    def __iter__(self) -> Iterator[tuple[Any, _Array | None]]:
-        for start in range(0, len(self._inputs), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            yield self._inputs[rows], _as_array(self._labels[rows])
-
-
-class _Batches:
-    """Batches ``(inputs, labels)`` or ``inputs`` of any loader."""
-
-    def __init__(self, loader: Iterable[Any]) -> None:
-        self._loader = loader
-
-    def __iter__(self) -> Iterator[tuple[Any, _Array | None]]:
-        for batch in self._loader:
-            if isinstance(batch, (tuple, list)) and len(batch) == 2:
-                yield batch[0], _as_array(batch[1])
-            else:
-                yield (batch[0] if isinstance(batch, (tuple, list)) and len(batch) == 1 else batch), None
-
-
-def _as_batches(loader: Any) -> Iterable[tuple[Any, _Array | None]]:
+def _batches(loader: Any) -> Iterator[tuple[Any, _Array | None]]:
+    """Batches ``(inputs, labels or None)`` of a loader or of one pair ``(X, y)``."""
     if isinstance(loader, tuple) and len(loader) == 2 and all(hasattr(part, "__len__") for part in loader):
-        if len(loader[0]) != len(loader[1]):
-            raise LabelError(f"there are {len(loader[1])} labels for {len(loader[0])} samples; give one label each.")
-        return _Pair(*loader)
+        inputs, labels = loader
+        if len(inputs) != len(labels):
+            raise LabelError(f"there are {len(labels)} labels for {len(inputs)} samples; give one label each.")
+        for start in range(0, len(inputs), _PAIR_BATCH):
+            rows = slice(start, start + _PAIR_BATCH)
+            yield inputs[rows], _as_array(labels[rows])
+        return
     if not isinstance(loader, Iterable):
         raise ParameterError(f"loader is a {type(loader).__name__}; give an iterable of batches, or a pair (X, y).")
-    return _Batches(loader)
+    for batch in loader:
+        if isinstance(batch, (tuple, list)) and len(batch) == 2:
+            yield batch[0], _as_array(batch[1])
+        else:
+            yield (batch[0] if isinstance(batch, (tuple, list)) and len(batch) == 1 else batch), None
 
 
 def _as_array(labels: Any) -> _Array:
-    """Labels as an array, from whatever device they are on."""
+    """Labels as an array, copied from their device."""
     return np.asarray(labels.cpu() if hasattr(labels, "cpu") else labels)

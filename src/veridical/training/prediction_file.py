@@ -1,8 +1,8 @@
-"""Predictions that go to disk while they are made: memory holds one batch, whatever the ensemble's size.
+"""Files of predictions that are written batch by batch, so that memory holds one batch.
 
-An array (S, N, L) in C order is what comes out when member after member predicts batch after batch, so its rows are
-appended to a file, and the shape is filled in at the end.  A ``.npz`` is a zip of such files; here they are stored
-uncompressed and aligned, so that the result can be mapped instead of read.
+Members predict one after another, batch by batch, so the rows of an array (S, N, L) in C order are appended to a file,
+and its shape is filled in at the end.  A ``.npz`` is a zip of such files; they are stored uncompressed and aligned, so
+that the result can be mapped instead of read.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from veridical.predictions.files.npz import NpzArrays, open_aligned_entry
 
 _Array = npt.NDArray[Any]
 
-#: Room for the header of a .npy file; NumPy pads it to a multiple of 64, and any shape met in practice fits twice.
+#: Bytes kept for the header of a .npy file; NumPy pads it to a multiple of 64, and any shape in practice fits twice.
 _HEADER_BYTES = 128
-_COPY_AT_ONCE = 1 << 20
+_COPY_BYTES = 1 << 20
 
 
 class NpyStream:
@@ -38,13 +38,13 @@ class NpyStream:
         file.write(b"\0" * _HEADER_BYTES)
 
     def append(self, rows: _Array) -> None:
-        """Write rows after those that are there."""
-        rest = np.ascontiguousarray(rows, dtype=self.dtype).data.cast("B")
-        while rest:  # an unbuffered file may take a part, and says only at the next call that there is no room
-            rest = rest[self._file.write(rest) :]
+        """Append rows."""
+        remaining = np.ascontiguousarray(rows, dtype=self.dtype).data.cast("B")
+        while remaining:  # an unbuffered file may take a part, and fails only at the next call if the disk is full
+            remaining = remaining[self._file.write(remaining) :]
 
     def finish(self, shape: tuple[int, ...]) -> None:
-        """Say what shape all rows together have."""
+        """Write the shape of all rows together."""
         self._file.seek(0)
         header = {"descr": npy_format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
         npy_format.write_array_header_1_0(self._file, header)
@@ -52,19 +52,19 @@ class NpyStream:
 
 
 def write_npz(path: str | os.PathLike[str], rows: Path, kind: str, others: Mapping[str, _Array]) -> None:
-    """Put the ``.npy`` file ``rows`` under the name ``kind``, and small arrays, into one ``.npz``; or write nothing."""
+    """Write a ``.npz`` of the ``.npy`` file ``rows``, under the name ``kind``, and of small arrays; or nothing."""
     with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         with rows.open("rb") as source, open_aligned_entry(archive, kind, rows.stat().st_size) as target:
-            shutil.copyfileobj(source, target, _COPY_AT_ONCE)
+            shutil.copyfileobj(source, target, _COPY_BYTES)
         for name, array in others.items():
             with open_aligned_entry(archive, name, array.nbytes) as target:
                 npy_format.write_array(target, np.ascontiguousarray(array), allow_pickle=False)
 
 
 class PredictionsFile:
-    """A ``.npz`` of predictions in the making: rows member by member, then labels and names, then it is there.
+    """A ``.npz`` of predictions that is written row by row, then given labels and names.
 
-    Use as a context manager; leaving it without :meth:`finish` removes what was written.
+    Use as a context manager; without :meth:`finish` it leaves no file.
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: str, dtype: npt.DTypeLike) -> None:
@@ -75,7 +75,7 @@ class PredictionsFile:
             self._folder = tempfile.TemporaryDirectory(dir=self.path.parent, prefix=f".{self.path.name}.")
             self._rows = Path(self._folder.name) / "rows.npy"
             try:
-                # Unbuffered: batches are large, and a full disk is noticed at the batch that does not fit.
+                # Unbuffered: batches are large, and a full disk fails at the batch that does not fit.
                 self._file = self._rows.open("wb", buffering=0)
                 self._stream = NpyStream(self._file, self._dtype)
             except OSError:
@@ -84,7 +84,7 @@ class PredictionsFile:
         return self
 
     def append(self, rows: _Array) -> None:
-        """Write the next rows (B, L) of the member at hand."""
+        """Append rows (B, L) of the current member."""
         with storage_errors(self.path):
             self._stream.append(rows)
 
@@ -95,7 +95,7 @@ class PredictionsFile:
         source_names: Sequence[str] | None,
         class_names: Sequence[str] | None,
     ) -> None:
-        """Give the file its name."""
+        """Write the file, with labels and names, under its name."""
         with storage_errors(self.path):
             self._stream.finish(shape)
             self._file.close()

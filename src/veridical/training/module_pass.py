@@ -1,4 +1,4 @@
-"""One pass of a torch module over batches, leaving the module as it was."""
+"""One pass of a torch module over batches, after which the module is as before."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from veridical.errors import ParameterError
 from veridical.predictions.validation import Kind
-from veridical.training.devices import autocast, random_numbers_aside, resolve_device, resolve_precision
+from veridical.training.devices import autocast, preserve_random_state, resolve_device, resolve_precision
 
 
 class ModulePass:
-    """Scores of a module in evaluation mode; with a seed, dropout stays on and its masks come from the seed."""
+    """Scores of a module in evaluation mode; with ``dropout_seed``, dropout is on and the seed decides its masks."""
 
     kind: Kind = "logits"
 
     def __init__(self, model: nn.Module, device: Any, precision: str, dropout_seed: int | None) -> None:
         first = next(model.parameters(), None)
-        home = torch.device("cpu") if first is None else first.device
-        self._device = home if device is None else resolve_device(device)
+        own_device = torch.device("cpu") if first is None else first.device
+        self._device = own_device if device is None else resolve_device(device)
         self._model = model
         self._precision = resolve_precision(precision, self._device)
         self._dropouts = [m for m in model.modules() if isinstance(m, _DropoutNd) and m.p > 0]
         if dropout_seed is not None and not self._dropouts:
-            raise ParameterError("mc_samples needs a module with dropout, and this one has none; leave mc_samples out.")
+            raise ParameterError("mc_samples needs a module with dropout, and this one has none; remove mc_samples.")
         self._dropout_seed = dropout_seed
         self._batch = 0
 
     def __call__(self, inputs: Any) -> npt.NDArray[Any]:
         values = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.asarray(inputs))
-        training = [(module, module.training) for module in self._model.modules()]
+        modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
         try:
             self._model.to(self._device)
             with torch.inference_mode(), autocast(self._device, self._precision):
                 scores = self._run(values.to(self._device, non_blocking=True))
         finally:
-            for module, was_training in training:
+            for module, was_training in modes:
                 module.training = was_training
         return scores.float().cpu().numpy()
 
@@ -50,10 +50,10 @@ class ModulePass:
             return self._scores(values)
         for module in self._dropouts:
             module.training = True
-        # A seed per batch: the masks do not depend on the device, nor on what else draws random numbers meanwhile.
+        # A seed per batch, so that the masks do not depend on what else draws random numbers.
         seed = np.random.SeedSequence((self._dropout_seed, self._batch)).generate_state(1, np.uint64)[0]
         self._batch += 1
-        with random_numbers_aside(self._device, int(seed)):
+        with preserve_random_state(self._device, int(seed)):
             return self._scores(values)
 
     def _scores(self, values: Tensor) -> Tensor:

@@ -41,8 +41,8 @@ _CLASS_NAMES = {
     ),
 }
 
-#: MD5 sums of the compressed files as published.  Distributions compress them anew, which changes the sum and not the
-#: images, and gzip checks its content by itself: so a different sum is recorded, not refused.
+#: MD5 sums of the published compressed files.  Distributions compress them again, which changes the sum and not the
+#: images, and gzip checks its content: so a different sum is recorded, not rejected.
 _MD5 = {
     "mnist": {
         "train-images-idx3-ubyte": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
@@ -58,7 +58,7 @@ _MD5 = {
     },
 }
 
-WANTED = dict.fromkeys(
+REQUIRED = dict.fromkeys(
     _NORMALISATION,
     "put train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte there "
     "(with or without .gz)",
@@ -66,14 +66,14 @@ WANTED = dict.fromkeys(
 
 
 def read(name: str, directory: Path, split: str, verify: bool) -> ImageSet:
-    """One split; ``verify`` changes nothing here, since gzip checks its content by itself."""
-    paths = [_find(name, directory, stem) for stem in _STEMS[split]]
+    """One split; ``verify`` has no effect, since gzip checks its content."""
+    paths = [_path_of(name, directory, stem) for stem in _STEMS[split]]
     images, labels = (_read_idx(path, dimensions) for path, dimensions in zip(paths, (3, 1), strict=True))
     if len(images) != len(labels):
-        raise CorruptFileError(f"{paths[0]} holds {len(images)} images and {paths[1].name} {len(labels)} labels.")
+        raise CorruptFileError(f"{paths[0]} has {len(images)} images and {paths[1].name} has {len(labels)} labels.")
     n_classes = len(_CLASS_NAMES[name])
     if labels.max(initial=0) >= n_classes:
-        raise CorruptFileError(f"{paths[1]} holds the label {labels.max()}, and there are {n_classes} classes.")
+        raise CorruptFileError(f"{paths[1]} has the label {labels.max()}, and there are {n_classes} classes.")
     return ImageSet.of(
         images,
         labels.astype(np.int64),
@@ -83,25 +83,25 @@ def read(name: str, directory: Path, split: str, verify: bool) -> ImageSet:
     )
 
 
-def _find(name: str, directory: Path, stem: str) -> Path:
+def _path_of(name: str, directory: Path, stem: str) -> Path:
     for candidate in (directory / f"{stem}.gz", directory / stem):
         if candidate.is_file():
             return candidate
-    raise DatasetError(f"{directory / stem}.gz is missing; {WANTED[name]}.")
+    raise DatasetError(f"{directory / stem}.gz is missing; {REQUIRED[name]}.")
 
 
 def _read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise CorruptFileError(f"{path} cannot be decompressed ({error}); fetch it again.") from error
+        raise CorruptFileError(f"{path} cannot be decompressed ({error}); download it again.") from error
     start = 4 + 4 * dimensions
     if len(content) < start or content[:4] != bytes((0, 0, _UNSIGNED_BYTE, dimensions)):
-        raise CorruptFileError(f"{path} does not begin like an idx file of {dimensions}-dimensional bytes.")
+        raise CorruptFileError(f"{path} does not begin as an idx file of bytes in {dimensions} dimensions does.")
     shape = tuple(int(size) for size in np.frombuffer(content, ">u4", dimensions, offset=4))
     if len(content) - start != int(np.prod(shape, dtype=np.float64)):
         raise CorruptFileError(
-            f"{path} announces shape {shape} and holds {len(content) - start} bytes; it is truncated or damaged: fetch "
-            "it again."
+            f"{path} declares shape {shape} and has {len(content) - start} bytes; it is truncated or damaged: "
+            "download it again."
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

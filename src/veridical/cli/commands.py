@@ -1,0 +1,67 @@
+"""The commands of ``veridical``.
+
+Each is a module of its name, whose ``command`` calls one public function; it is imported when the command is used, so
+that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+
+import click
+
+from veridical._version import __version__
+from veridical.cli import INTERRUPTED, print_message
+
+#: Command name -> one line of help.
+COMMANDS = {
+    "demo": "Run the main job on the ensemble that ships with the package.",
+    "evaluate": "How well calibrated is an ensemble, as it is?",
+    "calibrate": "Fit a calibrator and show how much it improves calibration.",
+    "apply": "Calibrate new predictions with a saved calibrator.",
+    "compare": "Which calibrator is best here?  All of them on random halves.",
+    "report": "Write an HTML report: the verdict in words, then the evidence.",
+    "inspect": "What is in a file of predictions, or in a saved calibrator?",
+    "methods": "All combiners, calibrators and metrics, by name.",
+    "reproduce": "The paper's tables and figures from any ensemble's predictions.",
+    "train": "Train a deep or snapshot ensemble (needs the torch extra).",
+    "predict": "Write an ensemble's predictions from its checkpoints (needs the torch extra).",
+}
+
+
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as a sentence, without the line of code that issued it."""
+    print_message(f"Note: {message}")
+
+
+class _Commands(click.Group):
+    """A group whose commands are imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"veridical.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> object:
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:  # click would print a line of its own
+                ctx.exit(INTERRUPTED)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="veridical")
+def program() -> None:
+    """Calibrated probabilities from an ensemble's disagreeing predictions."""
