@@ -68,7 +68,7 @@ def test_words_wrap(capsys):
 
 def test_paths_stay_in_one_piece(capsys):
     path = "/home/somebody/" + "a-long-name-" * 8 + "/report.html"
-    Output().say(f"Some words before it, and then: wrote {path} and some more words")
+    Output().text(f"Some words before it, and then: wrote {path} and some more words")
     lines = capsys.readouterr().out.splitlines()
     assert path in lines
     assert all(len(line) <= 80 for line in lines if line != path)
