@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from ensembles import random_ensemble
+from programs import veridical_in_process
 
 import veridical as vd
 from veridical._outputs import check_outputs, check_report_target
-from veridical.cli import main
 from veridical.errors import FileFormatError, ParameterError, StorageError
 
 
@@ -41,8 +40,8 @@ def assert_refused(words, message, kept):
     """Exit code 2, one sentence, and the file is as it was."""
     before = {name: Path(name).read_bytes() for name in kept}
     listing = sorted(os.listdir())
-    done = CliRunner().invoke(main, [str(word) for word in words])
-    assert done.exit_code == 2, done.output
+    done = veridical_in_process(*words)
+    assert done.returncode == 2, done
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert {name: Path(name).read_bytes() for name in kept} == before
