@@ -36,8 +36,10 @@ def command(checkpoints: str, data: str, out: str, as_json: bool, quiet: bool, *
       veridical predict CKPT_DIR --arch preresnet110 --layout pytorch-ensembles \\
           --dataset cifar100 --data DIR --out preds.npz
     """
+    from veridical._outputs import check_outputs
     from veridical.training import predict_dataset
 
+    check_outputs({"--out": out}, [data, checkpoints])
     output = Output(as_json, quiet)
     predictions = predict_dataset(checkpoints, data, out=out, **options)
     output.text(
