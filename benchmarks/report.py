@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 
 import veridical as vd
+from veridical.report.html_page import render_html
 from veridical.report.prepare import prepare_report
-from veridical.report.render import render_html
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ MODULES = {
     "_version": set(),
     "errors": set(),
     "_columns": set(),
+    "_progress": set(),
     "_lazy": set(),
     "_progress": set(),
     "_extras": {"errors"},

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from veridical.calibrate import (
         IRM,
         PTDE,
-        Auto,
         EnsembleTemperature,
         HistogramBinning,
         Identity,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from veridical.combine import Truth, discover
     from veridical.data import load_demo
     from veridical.evaluation import (
+        Auto,
         apply_calibrator,
         compare_calibrators,
         evaluate,
@@ -59,7 +59,6 @@ _HOMES = {
     "calibrate": (
         "IRM",
         "PTDE",
-        "Auto",
         "EnsembleTemperature",
         "HistogramBinning",
         "IROvA",
@@ -80,6 +79,7 @@ _HOMES = {
         "load_calibrator",
     ),
     "evaluation": (
+        "Auto",
         "apply_calibrator",
         "compare_calibrators",
         "evaluate",

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import KEEPING, NAMES, degenerate_sets, labelled_ensemble
+from calibration_cases import KEEPING, NAMES, degenerate_sets, labelled_ensemble
 from conftest import examples
 from hypothesis import given, settings
 
@@ -88,7 +88,7 @@ def test_predictions_do_not_depend_on_their_company(name, rng):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_combination(name, rng):
     probs, labels = labelled_ensemble(rng, n_sources=4, n_samples=250, n_classes=3)
-    for combine in vd.calibrators()[name].combinations:
+    for combine in vd.calibrators()[name].combiners:
         calibrator = make(name, combine=combine).fit(probs, labels)
         distributions, confidence, predicted = outputs(calibrator, probs)
         np.testing.assert_allclose(distributions.sum(axis=1), 1.0)

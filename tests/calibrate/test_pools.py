@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.optimize
-from cases import labelled_ensemble
+from calibration_cases import labelled_ensemble
 
 import veridical as vd
 from veridical import metrics

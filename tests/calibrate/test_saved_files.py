@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import labelled_ensemble
+from calibration_cases import labelled_ensemble
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import NAMES, labelled_ensemble
+from calibration_cases import NAMES, labelled_ensemble
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -83,7 +83,7 @@ def test_clone_and_repr(name, rng):
     assert repr(copy) == repr(calibrator)
     assert "kind='logits'" in repr(calibrator)
     assert is_classifier(calibrator)
-    copy.set_params(combine=method.combinations[0])
+    copy.set_params(combine=method.combiners[0])
     with pytest.raises(NotFittedError):
         copy.predict(labelled_ensemble(rng)[0].swapaxes(0, 1))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import NAMES
+from calibration_cases import NAMES
 from scipy.special import softmax
 from test_contract import assert_sane, make
 

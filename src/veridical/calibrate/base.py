@@ -56,7 +56,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         source, put others of the same names into their order, and refuse other names.
     """
 
+    #: What one types.
     name: ClassVar[str]
+    #: What tables, figures and sentences show; the name where a method has no usual short title.
+    title: ClassVar[str]
     #: One line for tables and ``--help``.
     summary: ClassVar[str]
     #: Whether the method uses the sources themselves, beyond the combined vector.
@@ -67,7 +70,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     monotone: ClassVar[bool] = False
     #: Rank among methods of equal merit: the lower, the fewer things it fits.
     complexity: ClassVar[int] = 1
-    combinations: ClassVar[tuple[str, ...]] = tuple(COMBINERS)
+    combiners: ClassVar[tuple[str, ...]] = tuple(COMBINERS)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__ and "title" not in cls.__dict__:
+            cls.title = cls.name
 
     def __init__(
         self,
@@ -154,6 +162,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         save_calibrator(self, path)
 
     @property
+    def fitted_calibrator(self) -> Calibrator:
+        """The calibrator that predictions come from: this one, or the one that a choice fell on."""
+        return self
+
+    @property
     def keeps_mean_labels(self) -> bool:
         """Whether labels stay those of the sources' mean: what the method and the way to combine promise together.
 
@@ -167,7 +180,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def check_parameters(self) -> None:
         """Raise :class:`veridical.errors.ParameterError` where a parameter is none that ``fit`` accepts."""
-        check_choice(self.combine, self.combinations, f"combine for {self.name}")
+        check_choice(self.combine, self.combiners, f"combine for {self.name}")
         check_choice(self.kind, KINDS, "kind")
         if isinstance(self.sources_axis, bool) or self.sources_axis not in (0, 1):
             raise ParameterError(f"sources_axis is {self.sources_axis!r}; it is 0 for (S, N, L) or 1 for (N, S, L).")

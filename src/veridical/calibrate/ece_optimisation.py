@@ -255,6 +255,7 @@ class PTDEHist(OptHist):
     """
 
     name = "ptde-hist"
+    title = "pTDE-hist"
     summary = "opt-hist with corrections that grow with the sources' disagreement."
     needs_sources = True
     complexity = 5
@@ -356,6 +357,7 @@ class PTDE(PTDEHist):
     """
 
     name = "ptde-kde"
+    title = "pTDE"
     summary = "ptde-hist, then steps down the KDE calibration error (the paper's pTDE)."
     complexity = 6
     _default_kde_steps = 5

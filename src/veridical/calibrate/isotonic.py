@@ -102,6 +102,7 @@ class IRM(Calibrator):
     """
 
     name = "irm"
+    title = "IRM"
     summary = "One isotonic regression over all pairs of probability and one-hot label."
     complexity = 4
     _top_label = False
@@ -151,6 +152,7 @@ class IROvA(Calibrator):
     """
 
     name = "irova"
+    title = "IROvA"
     summary = "One isotonic regression per class, then normalised."
     keeps_labels = False
     complexity = 6

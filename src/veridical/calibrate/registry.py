@@ -2,48 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from veridical.calibrate.auto import Auto
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.binning import HistogramBinning
-from veridical.calibrate.ece_optimisation import PTDE, OptHist, OptKDE, PTDEHist
-from veridical.calibrate.isotonic import IRM, IROvA, Isotonic
-from veridical.calibrate.linear_scaling import MatrixScaling, VectorScaling
-from veridical.calibrate.logistic import Platt
-from veridical.calibrate.plain import Identity, LinearPool, LogPool
-from veridical.calibrate.spline import Spline
-from veridical.calibrate.temperature import EnsembleTemperature, Temperature
-from veridical.calibrate.truth_logit import TruthLogit
 
-_METHODS: tuple[type[Calibrator], ...] = (
-    Identity,
-    Temperature,
-    VectorScaling,
-    MatrixScaling,
-    EnsembleTemperature,
-    IRM,
-    IROvA,
-    HistogramBinning,
-    Isotonic,
-    Platt,
-    Spline,
-    OptHist,
-    OptKDE,
-    PTDEHist,
-    PTDE,
-    TruthLogit,
-    LinearPool,
-    LogPool,
-    Auto,
-)
-_BY_NAME: Mapping[str, type[Calibrator]] = MappingProxyType({method.name: method for method in _METHODS})
+#: Name -> module and class.  A module is imported when its method is used, so that a saved temperature is loaded
+#: without the code of all other methods.  "auto" evaluates methods to choose one, so it belongs to the evaluation.
+_HOMES = {
+    "identity": "calibrate.combined_only:Identity",
+    "temperature": "calibrate.temperature:Temperature",
+    "vector": "calibrate.linear_scaling:VectorScaling",
+    "matrix": "calibrate.linear_scaling:MatrixScaling",
+    "ets": "calibrate.temperature:EnsembleTemperature",
+    "irm": "calibrate.isotonic:IRM",
+    "irova": "calibrate.isotonic:IROvA",
+    "histogram": "calibrate.binning:HistogramBinning",
+    "isotonic": "calibrate.isotonic:Isotonic",
+    "platt": "calibrate.logistic:Platt",
+    "spline": "calibrate.spline:Spline",
+    "opt-hist": "calibrate.ece_optimisation:OptHist",
+    "opt-kde": "calibrate.ece_optimisation:OptKDE",
+    "ptde-hist": "calibrate.ece_optimisation:PTDEHist",
+    "ptde-kde": "calibrate.ece_optimisation:PTDE",
+    "truth-logit": "calibrate.truth_logit:TruthLogit",
+    "linear-pool": "calibrate.combined_only:LinearPool",
+    "log-pool": "calibrate.combined_only:LogPool",
+    "auto": "evaluation.auto:Auto",
+}
 
 #: Short names for what people ask for: methods, and ways to combine.
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"de": "mean", "se": "mean", "ptde": "ptde-kde", "ts": "temperature", "opt": "opt-kde"}
 )
+
+
+class _Calibrators(Mapping[str, type[Calibrator]]):
+    """Name -> class; classes are imported when they are looked up."""
+
+    def __getitem__(self, name: str) -> type[Calibrator]:
+        module, class_name = _HOMES[name].split(":")
+        calibrator: type[Calibrator] = getattr(importlib.import_module(f"veridical.{module}"), class_name)
+        return calibrator
+
+    def __contains__(self, name: object) -> bool:
+        return name in _HOMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+_CALIBRATORS = _Calibrators()
 
 
 def full_name(name: str) -> str:
@@ -61,7 +74,7 @@ def full_name(name: str) -> str:
 def calibrators() -> Mapping[str, type[Calibrator]]:
     """All calibrators, name -> class.
 
-    Each class has ``name``, ``summary``, ``needs_sources``, ``keeps_labels`` and ``combinations``.
+    Each class has ``name``, ``title``, ``summary``, ``needs_sources``, ``keeps_labels`` and ``combiners``.
 
     Examples
     --------
@@ -69,4 +82,4 @@ def calibrators() -> Mapping[str, type[Calibrator]]:
     >>> vd.calibrators()["ptde-kde"]
     <class 'veridical.calibrate.ece_optimisation.PTDE'>
     """
-    return _BY_NAME
+    return _CALIBRATORS

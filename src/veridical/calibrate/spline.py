@@ -45,6 +45,7 @@ class Spline(Calibrator):
     """
 
     name = "spline"
+    title = "Spline"
     summary = "The derivative of a natural cubic spline through the cumulative calibration gap."
     complexity = 3
     _state = ("scores_", "recalibrated_")

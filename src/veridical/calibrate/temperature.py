@@ -132,6 +132,7 @@ class Temperature(Calibrator):
     """
 
     name = "temperature"
+    title = "TS"
     summary = "Temperature scaling: softmax(ln p / T)."
     monotone = False
     _top_label = False
@@ -200,6 +201,7 @@ class EnsembleTemperature(Temperature):
     """
 
     name = "ets"
+    title = "ETS"
     summary = "Ensemble temperature scaling: a mixture of scaled, unscaled and uniform."
     complexity = 2
     _state: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")

@@ -45,7 +45,7 @@ def command(
     from veridical._outputs import check_outputs, check_report_target
     from veridical.calibrate.saving import check_target
     from veridical.evaluation import fit_calibrator
-    from veridical.report import build_report
+    from veridical.report import calibrate_with_report
 
     output = Output(as_json, quiet)
     if out is not None:
@@ -58,13 +58,13 @@ def command(
     if change_labels:
         parameters["keep_labels"] = False
     with output.progress() as progress:
-        calibration = fit_calibrator(predictions, method=method, random_state=seed, progress=progress, **parameters)
+        options: dict[str, Any] = {"method": method, "random_state": seed, "progress": progress, **parameters}
+        if report_path is None:
+            calibration = fit_calibrator(predictions, **options)
+        else:
+            calibration, _ = calibrate_with_report(predictions, out=report_path, **options)
         if out is not None:
             calibration.calibrator.save(out)
-        if report_path is not None:
-            build_report(
-                predictions, method=method, parameters=parameters, random_state=seed, out=report_path, progress=progress
-            )
     output.table(*calibration.evaluation.rows(), title="Scored on the half that was not used to fit; errors in %")
     if calibration.chosen is not None:
         output.text(f"auto chose {calibration.chosen}.")

@@ -13,24 +13,27 @@ from veridical.cli.output import Output
 def command(as_json: bool, quiet: bool) -> None:
     """All combiners, calibrators and metrics, by name."""
     from veridical.calibrate import calibrators
-    from veridical.evaluation.methods import COMBINERS
+    from veridical.combine import COMBINERS
     from veridical.metrics import METRICS
 
     output = Output(as_json, quiet)
-    output.table(["combiner", ""], [[name, line] for name, (_, line) in COMBINERS.items()], of_words=True)
+    output.table(
+        ["combiner", "title", ""], [[name, info.title, info.summary] for name, info in COMBINERS.items()], of_words=True
+    )
     rows = [
-        [name, method.summary + ("" if method.keeps_labels else "  May change labels.")]
+        [name, method.title, method.summary + ("" if method.keeps_labels else "  May change labels.")]
         for name, method in calibrators().items()
     ]
-    output.table(["calibrator", ""], rows, of_words=True)
+    output.table(["calibrator", "title", ""], rows, of_words=True)
     output.table(["metric", ""], [[name, metric.meaning] for name, metric in METRICS.items()], of_words=True)
     output.json(
         {
             "schema": 1,
             "type": "methods",
-            "combiners": {name: line for name, (_, line) in COMBINERS.items()},
+            "combiners": {name: info.summary for name, info in COMBINERS.items()},
             "calibrators": {
                 name: {
+                    "title": method.title,
                     "summary": method.summary,
                     "keeps_labels": method.keeps_labels,
                     "needs_sources": method.needs_sources,

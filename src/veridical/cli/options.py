@@ -66,10 +66,11 @@ def precision_option(default: str) -> Callable[[_Command], _Command]:
 def _complete_method(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of methods for the shell's completion, also after the last comma of a list."""
     from veridical.calibrate import calibrators
-    from veridical.evaluation.methods import COMBINERS, MEMBERS
+    from veridical.combine import label_free_combiners
+    from veridical.evaluation.methods import MEMBERS
 
     before, comma, start = incomplete.rpartition(",")
-    combiners = (MEMBERS, *COMBINERS) if param.name == "methods" else ()
+    combiners = (MEMBERS, *label_free_combiners()) if param.name == "methods" else ()
     return [f"{before}{comma}{name}" for name in (*combiners, *calibrators()) if name.startswith(start)]
 
 

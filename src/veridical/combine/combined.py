@@ -20,8 +20,13 @@ Labels = npt.NDArray[np.int64]
 class CombineOptions(Protocol):
     """The parameters of a calibrator that matter for combining."""
 
-    missing: Any
-    n_threads: int | None
+    @property
+    def missing(self) -> Any:
+        """Whether a source may be absent: "skip" or "raise"."""
+
+    @property
+    def n_threads(self) -> int | None:
+        """Threads to use; all cores where it is None."""
 
 
 class Combined:

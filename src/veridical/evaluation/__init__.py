@@ -1,5 +1,6 @@
 """From predictions to numbers: how good an ensemble is, which method helps it, what its sources are like."""
 
+from veridical.evaluation.auto import Auto
 from veridical.evaluation.calibrator_facts import CalibratorFacts, inspect_calibrator
 from veridical.evaluation.comparison import MethodComparison, compare_calibrators
 from veridical.evaluation.facts import DataFacts
@@ -8,6 +9,7 @@ from veridical.evaluation.inspection import Inspection, SourceFacts, inspect
 from veridical.evaluation.scores import Evaluation, MethodScores, evaluate
 
 __all__ = [
+    "Auto",
     "Calibration",
     "CalibratorFacts",
     "DataFacts",

@@ -19,7 +19,7 @@ _FEW = 6
 
 @dataclass(frozen=True)
 class CalibratorFacts:
-    """What :func:`inspect_calibrator` found.
+    """The result of :func:`inspect_calibrator`.
 
     Attributes
     ----------

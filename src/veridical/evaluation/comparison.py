@@ -12,14 +12,16 @@ import numpy as np
 from veridical._progress import Progress, no_progress
 from veridical._version import versions
 from veridical.calibrate import calibrators
+from veridical.combine import label_free_combiners
+from veridical.errors import ParameterError
+from veridical.evaluation.engine import Engine, half_split
 from veridical.evaluation.facts import DataFacts
-from veridical.evaluation.methods import COMBINERS, combine, make_calibrator, resolve_methods, title_of
-from veridical.evaluation.scores import SCHEMA, labelled, labels_of, score
+from veridical.evaluation.methods import resolve_method, resolve_methods
+from veridical.evaluation.scores import SCHEMA, labelled, score
 from veridical.evaluation.tables import html_table
-from veridical.metrics import METRICS
+from veridical.metrics import METRICS, SUMMARY_METRICS
 from veridical.predictions.validation import Kind, check_integer
 
-_COLUMNS = ("ece_kde", "ece", "ks_error", "nll", "brier", "accuracy")
 #: "auto" repeats all others in every split and identity is the mean: both are left out unless asked for.
 _NOT_BY_DEFAULT = ("auto", "identity")
 #: Methods on top of a pool that have proved useful.
@@ -28,7 +30,7 @@ _ON_POOLS = ("log-pool+vector", "log-pool+truth-logit")
 
 @dataclass(frozen=True)
 class MethodComparison:
-    """What :func:`compare_calibrators` found.
+    """The result of :func:`compare_calibrators`.
 
     Attributes
     ----------
@@ -69,11 +71,14 @@ class MethodComparison:
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows: mean and standard deviation; the best of each column, ties too, with a star."""
-        heading = ["method", "ECE-KDE", "ECE", "KS", "NLL", "Brier", "Acc"]
-        best = {metric: self.mean(self.best(metric), metric) for metric in _COLUMNS}
+        heading = ["method", *(METRICS[name].heading for name in SUMMARY_METRICS)]
+        best = {metric: self.mean(self.best(metric), metric) for metric in SUMMARY_METRICS}
         rows = [
-            [title_of(method)]
-            + [self._cell(method, metric) + "*" * (self.mean(method, metric) == best[metric]) for metric in _COLUMNS]
+            [resolve_method(method).title]
+            + [
+                self._cell(method, metric) + "*" * (self.mean(method, metric) == best[metric])
+                for metric in SUMMARY_METRICS
+            ]
             for method in self.methods
         ]
         return heading, rows
@@ -92,9 +97,9 @@ class MethodComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        found = asdict(self)
-        found["values"] = {m: {k: list(v) for k, v in columns.items()} for m, columns in self.values.items()}
-        return {"schema": SCHEMA, "type": "comparison", **found, "best": {m: self.best(m) for m in _COLUMNS}}
+        content = asdict(self)
+        content["values"] = {m: {k: list(v) for k, v in columns.items()} for m, columns in self.values.items()}
+        return {"schema": SCHEMA, "type": "comparison", **content, "best": {m: self.best(m) for m in SUMMARY_METRICS}}
 
     def _repr_html_(self) -> str:
         return html_table(*self.rows(), caption=f"{self.n_splits} random halves, best of each column with *")
@@ -133,40 +138,46 @@ def compare_calibrators(
     MethodComparison
     """
     check_integer(n_splits, "n_splits", 1)
-    given = labelled(predictions, labels, kind, sources_axis)
-    every = [*COMBINERS, *(name for name in calibrators() if name not in _NOT_BY_DEFAULT), *_ON_POOLS]
-    names = resolve_methods(every if methods is None else methods)
+    check_integer(random_state, "random_state", 0)
+    labelled_predictions = labelled(predictions, labels, kind, sources_axis)
+    default = [*label_free_combiners(), *(name for name in calibrators() if name not in _NOT_BY_DEFAULT), *_ON_POOLS]
+    resolved = resolve_methods(default if methods is None else methods)
+    chosen = [method for method in resolved if method is not None]
+    if len(chosen) < len(resolved):
+        raise ParameterError("methods names 'members'; compare takes methods that combine the sources.")
+    names = tuple(method.name for method in chosen)
     report = progress or no_progress
-    values: dict[str, dict[str, list[float]]] = {name: {metric: [] for metric in _COLUMNS} for name in names}
+    engine = Engine(labelled_predictions, n_threads=n_threads)
+    values: dict[str, dict[str, list[float]]] = {name: {metric: [] for metric in SUMMARY_METRICS} for name in names}
     floors: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     changed: dict[str, list[int]] = {name: [] for name in names}
     for i in range(n_splits):
-        fitted_on, scored_on = given.split(random_state=random_state + i)
-        reference = combine(scored_on, "mean", n_threads).prediction
-        for j, name in enumerate(names):
-            report(i * len(names) + j, n_splits * len(names), f"{title_of(name)}, split {i + 1}")
-            if name in COMBINERS:
-                probs = combine(scored_on, name, n_threads).probs
-            else:
-                chosen = make_calibrator(name, random_state + i, n_threads=n_threads)
-                probs = chosen.fit(fitted_on).predict_proba(scored_on)
-            options: dict[str, Any] = {"n_draws": 50, "random_state": random_state + i, "n_threads": n_threads}
-            scores = score(name, title_of(name), labels_of(scored_on), probs, reference, **options)
+        split = half_split(labelled_predictions, random_state + i)
+        reference = engine.reference(split)
+
+        def report_split(done: int, total: int, what: str, i: int = i) -> None:
+            report(i * total + done, n_splits * total, f"{what}, split {i + 1}")
+
+        outcomes = engine.run(chosen, split, random_state=random_state + i, progress=report_split)
+        for outcome in outcomes:
+            name = outcome.method.name
+            scores = score(outcome, reference, n_draws=50, random_state=random_state + i, n_threads=n_threads)
             changed[name].append(scores.labels_changed)
-            for metric in _COLUMNS:
+            for metric in SUMMARY_METRICS:
                 row = scores.summary[metric]
                 values[name][metric].append(row.value)
                 if row.floor is not None:
                     floors[name].setdefault(metric, []).append(row.floor)
     report(n_splits * len(names), n_splits * len(names), "done")
     return MethodComparison(
-        data=DataFacts.of(given),
+        data=DataFacts.of(labelled_predictions),
         methods=names,
-        values={name: {metric: tuple(found) for metric, found in columns.items()} for name, columns in values.items()},
+        values={name: {metric: tuple(drawn) for metric, drawn in columns.items()} for name, columns in values.items()},
         floors={
-            name: {metric: float(np.mean(found)) for metric, found in kept.items()} for name, kept in floors.items()
+            name: {metric: float(np.mean(drawn)) for metric, drawn in columns.items()}
+            for name, columns in floors.items()
         },
-        labels_changed={name: float(np.mean(found)) for name, found in changed.items()},
+        labels_changed={name: float(np.mean(counts)) for name, counts in changed.items()},
         n_splits=n_splits,
         random_state=random_state,
         versions=versions(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from veridical._atomic import atomic_file
 from veridical._outputs import check_outputs
 from veridical._progress import Progress
 from veridical.calibrate import Calibrator
-from veridical.errors import FileFormatError
-from veridical.evaluation.methods import canonical, make_calibrator
-from veridical.evaluation.scores import Evaluation, judge, labelled
+from veridical.errors import FileFormatError, ParameterError
+from veridical.evaluation.engine import Engine
+from veridical.evaluation.methods import Method, resolve_method
+from veridical.evaluation.scores import Evaluation, EvaluationRun, labelled, run_evaluation
 from veridical.evaluation.tables import html_table
 from veridical.predictions import as_predictions
 from veridical.predictions.validation import Array, Kind
@@ -50,14 +52,14 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        found = {**self.evaluation.to_dict(), "type": "calibration", "method": self.method}
+        content = {**self.evaluation.to_dict(), "type": "calibration", "method": self.method}
         if self.chosen is None:
-            return found
+            return content
         candidates = getattr(self.calibrator, "table_", [])
-        return {**found, "chosen": self.chosen, "chosen_on_half": self.chosen_on_half, "candidates": candidates}
+        return {**content, "chosen": self.chosen, "chosen_on_half": self.chosen_on_half, "candidates": candidates}
 
 
-def _choice_of(calibrator: Calibrator) -> str | None:
+def _choice_of(calibrator: Calibrator | None) -> str | None:
     best = getattr(calibrator, "best_", None)
     return None if best is None else f"{best.name} on {best.combine}"
 
@@ -85,7 +87,7 @@ class Calibrated:
         It appears whole or not at all, and :func:`veridical.load` reads it as the predictions of one source.
         """
         if Path(path).suffix != ".npz":
-            raise FileFormatError(f"calibrated predictions are written as .npz, not as {str(path)!r}; name it so.")
+            raise FileFormatError(f"calibrated predictions cannot be written to {str(path)!r}; use the extension .npz.")
         check_outputs({"path": path}, self.files)
         arrays = {"probs": self.probs, "confidence": self.confidence, "prediction": self.prediction}
         if self.labels is not None:
@@ -128,19 +130,46 @@ def fit_calibrator(
     -------
     Calibration
     """
-    given = labelled(predictions, labels, kind, sources_axis)
-    name = canonical(method)
-    calibrator = make_calibrator(name, random_state, n_threads=n_threads, **parameters)
-    options = {"floors": True, "intervals": False, "random_state": random_state}
-    judged = judge(given, ("mean", name), options, n_threads, progress, {name: parameters})
-    on_half = _choice_of(judged.calibrators[name]) if name in judged.calibrators else None
-    return Calibration(calibrator.fit(given, progress=progress), judged.evaluation, name, on_half)
+    labelled_predictions = labelled(predictions, labels, kind, sources_axis)
+    resolved = resolve_calibrator(method, parameters)
+    engine = Engine(labelled_predictions, n_threads=n_threads)
+    return fit_with_engine(engine, resolved, random_state, progress)[0]
+
+
+def fit_with_engine(
+    engine: Engine,
+    method: Method,
+    random_state: int,
+    progress: Progress | None = None,
+    *,
+    shown: Sequence[Method | None] = (),
+    options: Mapping[str, Any] | None = None,
+) -> tuple[Calibration, EvaluationRun]:
+    """Score a method on held-out samples, beside the mean and what else is shown; then fit it on all samples.
+
+    Returns the calibration, and the whole evaluation for a report to show.
+    """
+    chosen = {"floors": True, "intervals": False, "random_state": random_state, **(options or {})}
+    run = run_evaluation(engine, shown or [resolve_method("mean"), method], chosen, progress=progress)
+    on_half = _choice_of(run.outcomes[method.name].calibrator)
+    (whole,) = engine.run([method], random_state=random_state, progress=progress)
+    assert whole.calibrator is not None
+    evaluation = run.evaluation.only("mean", method.name)
+    return Calibration(whole.calibrator, evaluation, method.name, on_half), run
+
+
+def resolve_calibrator(method: str, parameters: Mapping[str, Any]) -> Method:
+    """A method that can be fitted, by name."""
+    resolved = resolve_method(method, parameters)
+    if resolved.calibrator is None:
+        raise ParameterError(f"{resolved.name} has nothing to fit; name a calibrator, such as 'temperature'.")
+    return resolved
 
 
 def apply_calibrator(
     calibrator: Calibrator, predictions: Any, *, kind: Kind | None = None, sources_axis: int | None = None
 ) -> Calibrated:
     """Calibrated distributions, confidences and labels of new predictions; nothing is learned from them."""
-    given = as_predictions(predictions, kind, sources_axis)
-    probs, confidence, prediction = calibrator.predict_all(given)
-    return Calibrated(probs, confidence, prediction, given.labels, given.class_names, given.files)
+    sources = as_predictions(predictions, kind, sources_axis)
+    probs, confidence, prediction = calibrator.predict_all(sources)
+    return Calibrated(probs, confidence, prediction, sources.labels, sources.class_names, sources.files)

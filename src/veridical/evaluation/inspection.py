@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from veridical.evaluation.engine import Engine
 from veridical.evaluation.facts import DataFacts
-from veridical.evaluation.methods import combine, source_probs
 from veridical.evaluation.scores import SCHEMA
 from veridical.evaluation.tables import html_table
 from veridical.predictions import Predictions, as_predictions
@@ -43,7 +43,7 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What :func:`inspect` found.
+    """The result of :func:`inspect`.
 
     Attributes
     ----------
@@ -103,66 +103,72 @@ def inspect(
     -------
     Inspection
     """
-    given = as_predictions(predictions, kind, sources_axis)
-    truth = combine(given, "atde", n_threads)
-    labels = np.full((given.n_sources, given.n_samples), -1, dtype=np.int64)
-    confidences = []
-    for s in range(given.n_sources):
-        probs, here = source_probs(given, s, n_threads)
-        labels[s, here] = probs.argmax(axis=1)
-        confidences.append(float(probs.max(axis=1).mean(dtype=np.float64)) if here.size else float("nan"))
-    data = DataFacts.of(given)
+    return inspect_with_engine(Engine(as_predictions(predictions, kind, sources_axis), n_threads=n_threads))
+
+
+def inspect_with_engine(engine: Engine, data: DataFacts | None = None) -> Inspection:
+    """:func:`inspect` of an engine's predictions."""
+    predictions, truth = engine.predictions, engine.combined("atde").truth
+    labels = np.full((predictions.n_sources, predictions.n_samples), -1, dtype=np.int64)
+    for s, outcome in enumerate(engine.sources):
+        labels[s, outcome.samples] = outcome.prediction
+    data = data or DataFacts.of(predictions)
     sources = tuple(
         SourceFacts(
             name=data.source_names[s],
-            accuracy=_share(labels[s], given.labels),
-            mean_confidence=confidences[s],
-            mean_reliability=float(truth.reliability[s].mean(dtype=np.float64)) if given.n_samples else float("nan"),
+            accuracy=_share(labels[s], predictions.labels),
+            mean_confidence=_mean(outcome.confidence),
+            mean_reliability=_mean(truth.reliability[s]),
             agreement=_share(labels[s], truth.prediction) or 0.0,
             missing=int((labels[s] < 0).sum()),
         )
-        for s in range(given.n_sources)
+        for s, outcome in enumerate(engine.sources)
     )
     agreement = tuple(tuple(_share(a, b) or 0.0 for b in labels) for a in labels)
-    return Inspection(data, sources, agreement, tuple(_warnings(given, sources, agreement)))
+    return Inspection(data, sources, agreement, tuple(_warnings(predictions, sources, agreement)))
 
 
-def _share(found: Array, expected: Array | None) -> float | None:
+def _mean(values: Array) -> float:
+    return float(values.mean(dtype=np.float64)) if len(values) else float("nan")
+
+
+def _share(labels: Array, others: Array | None) -> float | None:
     """How often two label vectors agree, where both have a label."""
-    if expected is None:
+    if others is None:
         return None
-    both = (found >= 0) & (expected >= 0)
-    return float((found[both] == expected[both]).mean()) if both.any() else None
+    both = (labels >= 0) & (others >= 0)
+    return float((labels[both] == others[both]).mean()) if both.any() else None
 
 
 def _warnings(
-    given: Predictions, sources: tuple[SourceFacts, ...], agreement: tuple[tuple[float, ...], ...]
+    predictions: Predictions, sources: tuple[SourceFacts, ...], agreement: tuple[tuple[float, ...], ...]
 ) -> list[str]:
-    found = []
-    if given.n_sources == 1:
-        found.append("There is one source: truth discovery has nothing to compare, HV is 0 everywhere.")
-    if given.n_sources == 2:
-        found.append("There are two sources: truth discovery stays at their mean.")
-    if given.labels is None:
-        found.append("There are no labels: accuracy and calibration cannot be measured.")
+    messages = []
+    if predictions.n_sources == 1:
+        messages.append("There is one source: truth discovery has nothing to compare, HV is 0 everywhere.")
+    if predictions.n_sources == 2:
+        messages.append("There are two sources: truth discovery stays at their mean.")
+    if predictions.labels is None:
+        messages.append("There are no labels: accuracy and calibration cannot be measured.")
     absent = sum(source.missing for source in sources)
     if absent:
-        found.append(f"{absent} of {given.n_sources * given.n_samples} rows are absent (all NaN) and will be left out.")
+        n_rows = predictions.n_sources * predictions.n_samples
+        messages.append(f"{absent} of {n_rows} rows are absent (all NaN) and will be left out.")
     for s, row in enumerate(agreement):
-        twins = [t for t in range(s) if row[t] == 1.0 and _same_numbers(given, s, t)]
+        twins = [t for t in range(s) if row[t] == 1.0 and _same_numbers(predictions, s, t)]
         if twins:
-            found.append(f"{sources[s].name} and {sources[twins[0]].name} are identical: one of them adds nothing.")
+            messages.append(f"{sources[s].name} and {sources[twins[0]].name} are identical: one of them adds nothing.")
     accuracies = [source.accuracy for source in sources if source.accuracy is not None]
     middle = float(np.median(accuracies)) if len(accuracies) > 2 else 0.0
-    found += [
+    messages += [
         f"{source.name} is right on {source.accuracy:.1%} of the samples, the middle source on {middle:.1%}; a learned "
         "pool (log-pool) or leaving it out will help more than averaging."
         for source in sources
         if source.accuracy is not None and source.accuracy < 0.75 * middle
     ]
-    return found
+    return messages
 
 
-def _same_numbers(given: Predictions, s: int, t: int) -> bool:
-    values = list(given)
+def _same_numbers(predictions: Predictions, s: int, t: int) -> bool:
+    values = list(predictions)
     return np.array_equal(values[s], values[t], equal_nan=True)

@@ -1,70 +1,93 @@
-"""What can be evaluated: the sources alone, ways to combine them, and calibrators."""
+"""Methods by name: a way of combining sources, a calibrator on top of one, or all single sources."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from veridical.calibrate import Calibrator, calibrators, full_name
-from veridical.combine import Truth, discover
-from veridical.predictions import Predictions
-from veridical.predictions.validation import Array, check_choice
+from veridical.combine import COMBINERS, label_free_combiners
+from veridical.errors import ParameterError
+from veridical.predictions.validation import check_choice
 
-#: Ways to combine sources that need no labels: name -> (title, one line).
-COMBINERS = {
-    "mean": ("DE", "Mean of the sources: the deep (or snapshot) ensemble."),
-    "tde": ("TDE", "Truth discovery; may change labels."),
-    "atde": ("aTDE", "Truth discovery that keeps the mean's labels."),
-}
-#: All sources, one row each.
+#: Stands for all sources, one row each.
 MEMBERS = "members"
 
 
-def canonical(name: str) -> str:
-    """The one spelling of a method: ``mean``, ``temperature``, or ``log-pool+matrix`` for a method on a pool."""
-    pooled, plus, method = name.strip().rpartition("+")
-    method = full_name(method)
+@dataclass(frozen=True)
+class Method:
+    """What turns sources into distributions: a combiner, and a calibrator on top of it where there is one.
+
+    Attributes
+    ----------
+    name : str
+        What one types: ``mean``, ``temperature``, or ``log-pool+matrix`` for a calibrator on a combiner.
+    title : str
+        What tables and figures show.
+    combiner : str
+    calibrator : str or None
+        Its name in the registry of calibrators.
+    parameters : mapping
+        Parameters of the calibrator beyond its defaults.
+    """
+
+    name: str
+    title: str
+    combiner: str
+    calibrator: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, calibrator: Calibrator) -> Method:
+        """The method of a fitted calibrator."""
+        return cls(calibrator.name, calibrator.title, calibrator.combine, calibrator.name, calibrator.get_params())
+
+    def make(self, random_state: int | None, **shared: Any) -> Calibrator:
+        """A new calibrator; ``shared`` parameters and ``random_state`` go to calibrators that have them."""
+        assert self.calibrator is not None
+        chosen = calibrators()[self.calibrator]
+        known = inspect.signature(chosen).parameters
+        for parameter in self.parameters:
+            check_choice(parameter, known, f"parameter of {self.calibrator}")
+        defaults = {**shared, "random_state": random_state, "combine": self.combiner}
+        return chosen(**{**{key: value for key, value in defaults.items() if key in known}, **self.parameters})
+
+
+def resolve_method(name: str, parameters: Mapping[str, Any] | None = None) -> Method:
+    """The method of that name; an unknown one is answered with the list of names."""
+    if not isinstance(name, str):
+        raise ParameterError(f"method is {name!r}; give the name of a method, such as 'temperature'.")
+    combiner, plus, base = name.strip().rpartition("+")
+    base = full_name(base)
+    if not plus and base in label_free_combiners():
+        if parameters:
+            raise ParameterError(f"{base} has no parameters; leave {next(iter(parameters))!r} out.")
+        return Method(base, COMBINERS[base].title, base)
+    known = [*(() if plus else (MEMBERS, *label_free_combiners())), *calibrators()]
+    chosen = calibrators()[check_choice(base, known, "method")] if base != MEMBERS else None
+    if chosen is None:
+        raise ParameterError("'members' stands for every single source; name one method, such as 'ptde'.")
     if not plus:
-        return check_choice(method, [MEMBERS, *COMBINERS, *calibrators()], "method")
-    chosen = calibrators()[check_choice(method, calibrators(), "method")]
-    return f"{check_choice(full_name(pooled), chosen.combinations, f'combine for {method}')}+{method}"
+        combine = inspect.signature(chosen).parameters["combine"].default
+        return Method(base, chosen.title, combine, base, dict(parameters or {}))
+    combiner = check_choice(full_name(combiner), chosen.combiners, f"combine for {base}")
+    title = f"{COMBINERS[combiner].title} + {chosen.title}"
+    return Method(f"{combiner}+{base}", title, combiner, base, dict(parameters or {}))
 
 
-def resolve_methods(names: Sequence[str]) -> tuple[str, ...]:
-    """Canonical names, in order and each once; an unknown one is answered with the list."""
-    return tuple(dict.fromkeys(canonical(name) for name in names))
-
-
-def title_of(method: str) -> str:
-    """How tables call a method."""
-    return COMBINERS[method][0] if method in COMBINERS else method.replace("+", " + ")
-
-
-def combine(predictions: Predictions, method: str, n_threads: int | None = None) -> Truth:
-    """One of ``COMBINERS`` as a :class:`Truth`; the mean is truth discovery without updates."""
-    keep_label = method != "tde"
-    max_iter = 0 if method == "mean" else 20
-    return discover(predictions, accuracy_preserving=keep_label, max_iter=max_iter, missing="skip", n_threads=n_threads)
-
-
-def source_probs(predictions: Predictions, s: int, n_threads: int | None = None) -> tuple[Array, Array]:
-    """Probabilities of one source, and the samples it says something about."""
-    values = next(source for k, source in enumerate(predictions) if k == s)
-    here = np.flatnonzero(~np.isnan(values[:, 0].astype(np.float32)))
-    only = Predictions([values[here] if here.size < len(values) else values], kind=predictions.kind)
-    probs = discover(only, accuracy_preserving=False, max_iter=0, n_threads=n_threads).probs
-    return probs, here
-
-
-def make_calibrator(method: str, random_state: int, **parameters: Any) -> Calibrator:
-    """A calibrator by name; absent sources are left out, and ``random_state`` goes to those that have one."""
-    pooled, plus, name = canonical(method).rpartition("+")
-    chosen = calibrators()[check_choice(name, calibrators(), "calibrator")]
-    takes = inspect.signature(chosen).parameters
-    for parameter in parameters:
-        check_choice(parameter, takes, f"parameter of {name}")
-    given = {"missing": "skip", "random_state": random_state, **({"combine": pooled} if plus else {}), **parameters}
-    return chosen(**{key: value for key, value in given.items() if key in takes})
+def resolve_methods(names: Sequence[str]) -> tuple[Method | None, ...]:
+    """Methods in order and each once; None stands for the single sources."""
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ParameterError(f'methods is {names!r}; give a list of names, such as ["mean", "temperature"].')
+    if not names:
+        raise ParameterError('methods is empty; name at least one, such as ["mean"].')
+    methods: dict[str, Method | None] = {}
+    for name in names:
+        if isinstance(name, str) and name.strip() == MEMBERS:
+            methods[MEMBERS] = None
+        else:
+            method = resolve_method(name)
+            methods[method.name] = method
+    return tuple(methods.values())

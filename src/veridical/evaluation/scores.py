@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from veridical._progress import Progress, no_progress
 from veridical._version import versions
-from veridical.calibrate.base import Calibrator
+from veridical.combine import label_free_combiners
 from veridical.errors import AbsentSourceWarning, LabelError
+from veridical.evaluation.engine import Engine, Outcome, Shared, Split, half_split
 from veridical.evaluation.facts import DataFacts
-from veridical.evaluation.methods import (
-    COMBINERS,
-    MEMBERS,
-    combine,
-    make_calibrator,
-    resolve_methods,
-    source_probs,
-    title_of,
-)
+from veridical.evaluation.methods import MEMBERS, Method, resolve_methods
 from veridical.evaluation.tables import html_table
-from veridical.metrics import Summary, summary
+from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
+from veridical.metrics.sample import Labels, Sample
+from veridical.metrics.table import summary_of
 from veridical.predictions import Predictions, as_predictions
-from veridical.predictions.validation import Array, Kind, check_labels
+from veridical.predictions.validation import Kind, check_labels
 
-DEFAULT_METHODS = (MEMBERS, *COMBINERS)
+DEFAULT_METHODS = (MEMBERS, *label_free_combiners())
 #: Version of the JSON that ``to_dict`` gives.
 SCHEMA = 1
 
@@ -66,7 +61,7 @@ class MethodScores:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What :func:`evaluate` found; tables, reports and ``--json`` are made from it.
+    """The result of :func:`evaluate`; tables, reports and ``--json`` are made from it.
 
     Attributes
     ----------
@@ -87,6 +82,10 @@ class Evaluation:
     def __getitem__(self, method: str) -> MethodScores:
         return {scores.method: scores for scores in self.methods}[method]
 
+    def only(self, *names: str) -> Evaluation:
+        """The same evaluation of some of the methods."""
+        return replace(self, methods=tuple(scores for scores in self.methods if scores.method in names))
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; ``schema`` counts up when keys change their meaning."""
         return {
@@ -101,79 +100,75 @@ class Evaluation:
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows, as terminal and notebook show them; sources are summed up in one row."""
-        heading = ["method", "ECE-KDE", "ECE", "KS", "NLL", "Brier", "Acc", "gap"]
+        heading = ["method", *(METRICS[name].heading for name in SUMMARY_METRICS), "gap"]
         rows = [self._source_row()] if any(scores.is_source for scores in self.methods) else []
-        rows += [_row(scores) for scores in self.methods if not scores.is_source]
+        rows += [
+            _row(scores.title, {row.metric: row.value for row in scores.summary}, scores.gap)
+            for scores in self.methods
+            if not scores.is_source
+        ]
         return heading, rows
 
     def _source_row(self) -> list[str]:
         sources = [scores for scores in self.methods if scores.is_source]
-        names = ("ece_kde", "ece", "ks_error", "nll", "brier", "accuracy")
-        means = {name: float(np.mean([scores.summary[name].value for scores in sources])) for name in names}
+        means = {name: float(np.mean([scores.summary[name].value for scores in sources])) for name in SUMMARY_METRICS}
         gap = float(np.mean([scores.gap for scores in sources]))
-        return [f"one source (mean of {len(sources)})", *_cells(means), f"{100 * gap:+.2f}"]
+        return _row(f"one source (mean of {len(sources)})", means, gap)
 
     def _repr_html_(self) -> str:
         return html_table(*self.rows(), caption=f"{self.data.n_sources} sources, {self.protocol}")
 
 
-def _cells(values: dict[str, float]) -> list[str]:
-    percent = [f"{100 * values[name]:.2f}" for name in ("ece_kde", "ece", "ks_error")]
-    return [*percent, f"{values['nll']:.4f}", f"{values['brier']:.4f}", f"{100 * values['accuracy']:.2f}"]
+def _row(title: str, values: dict[str, float], gap: float) -> list[str]:
+    return [title, *(METRICS[name].number(values[name]) for name in SUMMARY_METRICS), f"{100 * gap:+.2f}"]
 
 
-def _row(scores: MethodScores) -> list[str]:
-    values = {row.metric: row.value for row in scores.summary}
-    return [scores.title, *_cells(values), f"{100 * scores.gap:+.2f}"]
+def score(outcome: Outcome, reference: Labels, **options: Any) -> MethodScores:
+    """The scores of a method's distributions; ``reference`` are the mean's labels, ``options`` go to the summary."""
+    return _scores_of(
+        outcome.method.name, outcome.method.title, outcome.vectors, outcome.vector_labels, reference, options
+    )
 
 
-def score(
-    method: str,
+def _scores_of(
+    name: str,
     title: str,
-    labels: Array,
-    probs: Array,
-    reference: Array,
-    *,
+    sample: Sample,
+    prediction: Labels,
+    reference: Labels,
+    options: dict[str, Any],
     is_source: bool = False,
-    **options: Any,
 ) -> MethodScores:
-    """Figures of one method's distributions, as a user gets them; ``reference`` are the mean's labels."""
-    predicted = probs.argmax(axis=1)
-    top = probs[np.arange(len(probs)), predicted]
-    found = summary(labels, probs, **options)
-    mean_confidence = float(np.mean(top, dtype=np.float64)) if len(top) else float("nan")
+    summary = summary_of(sample, **options)
+    mean_confidence = float(sample.confidence.mean()) if len(sample) else float("nan")
     return MethodScores(
-        method=method,
+        method=name,
         title=title,
-        summary=found,
+        summary=summary,
         mean_confidence=mean_confidence,
-        gap=mean_confidence - found["accuracy"].value,
-        labels_changed=int((predicted != reference).sum()),
+        gap=mean_confidence - summary["accuracy"].value,
+        labels_changed=int((prediction != reference).sum()),
         is_source=is_source,
     )
 
 
 def labelled(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int | None) -> Predictions:
     """Predictions with labels, from wherever they come."""
-    given = as_predictions(predictions, kind, sources_axis)
+    labelled_predictions = as_predictions(predictions, kind, sources_axis)
+    n_sources, n_samples = labelled_predictions.n_sources, labelled_predictions.n_samples
     if labels is not None:
-        given = given.with_labels(check_labels(labels, given.n_samples, given.n_classes))
-    elif given.labels is None:
+        checked = check_labels(labels, n_samples, labelled_predictions.n_classes)
+        labelled_predictions = labelled_predictions.with_labels(checked)
+    elif labelled_predictions.labels is None:
         raise LabelError("this needs labels and the predictions have none; give labels, one integer per sample.")
-    absent = int((~given.present()).sum())
-    if absent:
+    n_absent = int((~labelled_predictions.present()).sum())
+    if n_absent:
         warnings.warn(
-            f"{absent:,} of {given.n_sources * given.n_samples:,} predictions are absent (rows of NaN) and left out.",
+            f"{n_absent:,} of {n_sources * n_samples:,} predictions are absent (rows of NaN) and left out.",
             AbsentSourceWarning,
             stacklevel=3,
         )
-    return given
-
-
-def labels_of(predictions: Predictions) -> Array:
-    """Labels of predictions that are known to have some."""
-    assert predictions.labels is not None
-    return predictions.labels
+    return labelled_predictions
 
 
 def evaluate(
@@ -224,88 +219,96 @@ def evaluate(
     >>> vd.evaluate(probs, [0, 1], methods=["mean"], floors=False)["mean"].summary["accuracy"].value
     1.0
     """
-    given = labelled(predictions, labels, kind, sources_axis)
+    labelled_predictions = labelled(predictions, labels, kind, sources_axis)
+    engine = Engine(labelled_predictions, n_threads=n_threads)
     options: dict[str, Any] = {"floors": floors, "intervals": intervals, "random_state": random_state}
-    return judge(given, resolve_methods(methods), options, n_threads, progress).evaluation
+    return run_evaluation(engine, resolve_methods(methods), options, progress=progress).evaluation
 
 
 @dataclass(frozen=True)
-class Judged:
-    """An evaluation with what it is about, for those who draw it.
+class EvaluationRun:
+    """An evaluation with the outcomes that it was made from.
 
     Attributes
     ----------
     evaluation : Evaluation
-    scored_on : Predictions
-    probs : dict
-        Method -> (N, L) distributions for the samples of ``scored_on``; without single sources.
-    calibrators : dict
-        Method -> fitted calibrator.
+    split : Split
+    outcomes : dict
+        Name of a method -> its outcome on the scored samples; without single sources.
     """
 
     evaluation: Evaluation
-    scored_on: Predictions
-    probs: dict[str, Array]
-    calibrators: dict[str, Calibrator]
+    split: Split
+    outcomes: dict[str, Outcome]
 
 
-def judge(
-    given: Predictions,
-    names: Sequence[str],
+def run_evaluation(
+    engine: Engine,
+    methods: Sequence[Method | None],
     options: dict[str, Any],
-    n_threads: int | None = None,
+    *,
+    data: DataFacts | None = None,
+    keep_probs: bool = False,
     progress: Progress | None = None,
-    parameters: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Judged:
-    """Score canonical ``names`` on labelled predictions, and keep the distributions.
+) -> EvaluationRun:
+    """Score methods on an engine's predictions, with calibrators on the half that they were not fitted on.
 
-    ``options`` go to the summary, ``parameters[name]`` to the calibrator of that name.
+    Parameters
+    ----------
+    engine : Engine
+    methods : sequence of Method, or None for all single sources
+    options : dict
+        ``floors``, ``intervals`` and ``random_state`` of the summaries; ``random_state`` also decides the halves.
+    data : DataFacts, optional
+        Where the caller has them already.
+    keep_probs : bool
+        Keep the distributions in the outcomes.
+    progress : callable, optional
+        Called as ``progress(done, total, what)``.
     """
     report = progress or no_progress
     random_state = options["random_state"]
-    held_out = any(name != MEMBERS and name not in COMBINERS for name in names)
-    fitted_on, scored_on = given.split(random_state=random_state) if held_out else (given, given)
-    reference = combine(scored_on, "mean", n_threads).prediction
-    found: list[MethodScores] = []
-    probs: dict[str, Array] = {}
-    fitted: dict[str, Calibrator] = {}
-    for done, name in enumerate(names):
-        report(done, len(names), title_of(name))
-        if name == MEMBERS:
-            found += _score_members(scored_on, reference, n_threads, options)
+    options = {**options, "n_threads": engine.n_threads}
+    held_out = any(method is not None and method.calibrator is not None for method in methods)
+    split = half_split(engine.predictions, random_state) if held_out else Split()
+    reference = engine.reference(split)
+    scores: list[MethodScores] = []
+    outcomes: dict[str, Outcome] = {}
+    shared = Shared()
+    for done, method in enumerate(methods):
+        report(done, len(methods), "single sources" if method is None else method.title)
+        if method is None:
+            scores += _score_sources(engine, split, reference, options)
             continue
-        if name in COMBINERS:
-            probs[name] = combine(scored_on, name, n_threads).probs
-        else:
-            chosen = make_calibrator(name, random_state, **{"n_threads": n_threads, **(parameters or {}).get(name, {})})
-            fitted[name] = chosen.fit(fitted_on, progress=progress)
-            probs[name] = fitted[name].predict_proba(scored_on)
-        found.append(
-            score(name, title_of(name), labels_of(scored_on), probs[name], reference, n_threads=n_threads, **options)
+        outcome = engine.run_one(
+            method, split, shared, random_state=random_state, keep_probs=keep_probs, progress=progress
         )
-    report(len(names), len(names), "done")
+        outcomes[method.name] = outcome
+        scores.append(score(outcome, reference, **options))
+    report(len(methods), len(methods), "done")
     evaluation = Evaluation(
-        data=DataFacts.of(given),
-        methods=tuple(found),
+        data=data or DataFacts.of(engine.predictions),
+        methods=tuple(scores),
         protocol="held-out half" if held_out else "all samples",
         random_state=random_state,
         versions=versions(),
     )
-    return Judged(evaluation, scored_on, probs, fitted)
+    return EvaluationRun(evaluation, split, outcomes)
 
 
-def _score_members(
-    predictions: Predictions, reference: Array, n_threads: int | None, options: dict[str, Any]
-) -> list[MethodScores]:
-    found = []
+def _score_sources(engine: Engine, split: Split, reference: Labels, options: dict[str, Any]) -> list[MethodScores]:
+    predictions = engine.predictions
     names = predictions.source_names or tuple(f"source {s}" for s in range(predictions.n_sources))
-    for s, name in enumerate(names):
-        probs, here = source_probs(predictions, s, n_threads)
-        if not here.size:
-            warnings.warn(f"{name} says nothing about any sample; it has no row.", AbsentSourceWarning, stacklevel=4)
+    scores = []
+    for s, (name, outcome) in enumerate(zip(names, engine.sources, strict=True)):
+        part = outcome.among(split.scored_on, predictions.n_samples)
+        if not part.samples.size:
+            warnings.warn(f"{name} has no prediction for any sample; it has no row.", AbsentSourceWarning, stacklevel=4)
             continue
-        labels = labels_of(predictions)[here]
-        found.append(
-            score(f"source:{s}", name, labels, probs, reference[here], is_source=True, n_threads=n_threads, **options)
+        assert part.vectors is not None
+        scores.append(
+            _scores_of(
+                f"source:{s}", name, part.vectors, part.prediction, reference[part.samples], options, is_source=True
+            )
         )
-    return found
+    return scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,25 @@ class Sample:
         self.origin = origin
         self._per_sample: dict[str, Floats] = {}
 
+    @classmethod
+    def of_vectors(cls, probs: npt.NDArray[Any], labels: Labels) -> Sample:
+        """A sample of valid distributions (N, L) and labels; nothing is checked."""
+        predicted = probs.argmax(axis=1)
+        confidence = probs[np.arange(len(probs)), predicted].astype(np.float64)
+        np.minimum(confidence, 1.0, out=confidence)  # rounding may have left a top score of 1 + 1e-16
+        return cls(confidence, predicted == labels, probs=probs, labels=labels)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Sample]) -> Sample:
+        """Consecutive parts without distributions or weights as one sample."""
+        whole = cls(
+            np.concatenate([part.confidence for part in parts]), np.concatenate([part.correct for part in parts])
+        )
+        whole._per_sample = {
+            name: np.concatenate([part._per_sample[name] for part in parts]) for name in parts[0]._per_sample
+        }
+        return whole
+
     def __len__(self) -> int:
         return len(self.confidence)
 
@@ -107,6 +126,38 @@ class Sample:
         if name not in self._per_sample:
             self._per_sample[name] = compute()
         return self._per_sample[name]
+
+    def losses(self, name: str) -> Floats:
+        """(N,) a loss per sample that is known."""
+        return self._per_sample[name]
+
+    def has(self, name: str) -> bool:
+        """Whether a loss per sample is known, so that the distributions are not needed for it."""
+        return name in self._per_sample
+
+    def without_vectors(self) -> Sample:
+        """The same sample with its losses per sample (NLL and Brier) in place of the distributions."""
+        if self.probs is None:
+            return self
+        from veridical.metrics.proper import brier_of, nll_of
+
+        nll_of(self), brier_of(self)  # computed once and kept per sample
+        light = Sample(
+            self.confidence,
+            self.correct,
+            weight=self.weight,
+            doubt=self.doubt,
+            in_order=self.in_order,
+            origin=self.origin,
+        )
+        light._per_sample = {name: self._per_sample[name] for name in ("nll", "brier")}
+        return light
+
+    def with_confidence(self, confidence: Floats, correct: Booleans) -> Sample:
+        """The same samples and losses with other confidences."""
+        other = Sample(confidence, correct, weight=self.weight)
+        other._per_sample = self._per_sample
+        return other
 
     def reweighted(self, weight: Floats) -> Sample:
         """The same samples with new weights."""
@@ -142,7 +193,7 @@ class Sample:
 
     def taken(self, order: npt.NDArray[np.intp], *, in_order: bool = False) -> Sample:
         """The samples at these indices."""
-        return Sample(
+        part = Sample(
             self.confidence[order],
             self.correct[order],
             probs=None if self.probs is None else self.probs[order],
@@ -152,6 +203,8 @@ class Sample:
             in_order=in_order,
             origin=order if self.origin is None else self.origin[order],
         )
+        part._per_sample = {name: values[order] for name, values in self._per_sample.items()}
+        return part
 
     def by_confidence(self) -> tuple[Floats, Booleans, Floats | None]:
         """Confidence, correct and weight, sorted by confidence."""
@@ -207,10 +260,7 @@ def check_sample(
         if n_samples == 0:
             raise ShapeError("probs is empty; at least one sample is needed.")
         labels = check_labels(y_true, n_samples, n_classes)
-        predicted = distributions.argmax(axis=1)
-        confidence = distributions.max(axis=1).astype(np.float64)
-        np.minimum(confidence, 1.0, out=confidence)  # rounding may have left a top probability of 1 + 1e-16
-        sample = Sample(confidence, predicted == labels, probs=distributions, labels=labels)
+        sample = Sample.of_vectors(distributions, labels)
     if sample_weight is not None:
         sample.weight = check_sample_weight(sample_weight, len(sample))
     if doubt is not None:

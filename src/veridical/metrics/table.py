@@ -164,12 +164,37 @@ def summary(
     n_resamples = check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
     sample = check_sample(y_true, probs, sample_weight)
-    defaults = [METRICS[name] for name in SUMMARY_METRICS]
-    shown = [metric for metric in defaults if sample.probs is not None or not metric.needs_vectors]
+    return summary_of(
+        sample,
+        floors=floors,
+        intervals=intervals,
+        n_draws=n_draws,
+        n_resamples=n_resamples,
+        confidence_level=level,
+        random_state=random_state,
+        n_threads=n_threads,
+    )
+
+
+def summary_of(
+    sample: Sample,
+    *,
+    floors: bool = True,
+    intervals: bool = False,
+    n_draws: int = 200,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    random_state: RandomState = 0,
+    n_threads: int | None = None,
+) -> Summary:
+    """:func:`summary` of a checked sample."""
+    # Floors and intervals redraw N numbers, never the (N, L) distributions.
+    sample = sample.without_vectors()
+    shown = [METRICS[name] for name in SUMMARY_METRICS if not METRICS[name].needs_vectors or sample.has(name)]
     values = {metric.name: metric.of_sample(sample) for metric in shown}
     how = {"random_state": random_state, "n_threads": n_threads}
     floor = _floors(shown, sample, n_draws, **how) if floors else {}
-    interval = _intervals(shown, values, sample, n_resamples, level, **how) if intervals else {}
+    interval = _intervals(shown, values, sample, n_resamples, confidence_level, **how) if intervals else {}
     rows = []
     for name, value in values.items():
         low, high = interval.get(name, (None, None))

@@ -165,6 +165,13 @@ class Predictions:
         self, *, random_state: int | np.random.Generator | None = None, size: float = 0.5
     ) -> tuple[Predictions, Predictions]:
         """Two random parts, the first with ``size`` of the samples (rounded down); each keeps the samples' order."""
+        first, second = self.split_indices(random_state=random_state, size=size)
+        return self.select(samples=first), self.select(samples=second)
+
+    def split_indices(
+        self, *, random_state: int | np.random.Generator | None = None, size: float = 0.5
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The samples of the two parts that :meth:`split` makes, in ascending order."""
         share = check_real(size, "size", 0.0, 1.0)
         if share in (0.0, 1.0):
             raise ParameterError(f"size is {size!r}; give a share between 0 and 1.")
@@ -172,7 +179,7 @@ class Predictions:
             raise ShapeError(f"{self.n_samples} sample cannot be split into two parts; at least two are needed.")
         order = check_random_state(random_state).permutation(self.n_samples)
         cut = min(max(int(self.n_samples * share), 1), self.n_samples - 1)
-        return self.select(samples=np.sort(order[:cut])), self.select(samples=np.sort(order[cut:]))
+        return np.sort(order[:cut]), np.sort(order[cut:])
 
     def __repr__(self) -> str:
         return f"Predictions({', '.join(self._facts())})"

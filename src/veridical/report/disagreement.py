@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import scipy.stats
 
-from veridical.combine import Truth
+from veridical.combine import Combined
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 from veridical.report.data import Disagreement, DisputedSample
@@ -51,7 +51,7 @@ def _rank_correlation(hv: Array, score: Array) -> float:
         return float(scipy.stats.spearmanr(hv, score).statistic) if len(hv) > 1 else float("nan")
 
 
-def disputed_samples(given: Predictions, hv: Array, mean: Truth) -> tuple[DisputedSample, ...]:
+def disputed_samples(given: Predictions, hv: Array, mean: Combined) -> tuple[DisputedSample, ...]:
     """The samples with the largest HV, of all and of each predicted class; the largest first."""
     order = np.argsort(-hv, kind="stable")
     order = order[hv[order] > _ROUNDING]

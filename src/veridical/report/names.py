@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 
-from veridical.evaluation.methods import title_of
+from veridical.evaluation.methods import resolve_method
 from veridical.metrics import METRICS
-
-#: Where the paper's name differs from the name one types.
-_PAPER_TITLES = {
-    "ptde-kde": "pTDE",
-    "ptde-hist": "pTDE-hist",
-    "temperature": "TS",
-    "ets": "ETS",
-    "irm": "IRM",
-    "irova": "IROvA",
-    "spline": "Spline",
-}
 
 
 def shown_title(method: str) -> str:
     """A method's name in sentences, tables and legends."""
-    return _PAPER_TITLES.get(method, title_of(method))
+    return resolve_method(method).title
 
 
 def printable(name: str) -> str:

@@ -9,13 +9,18 @@ import numpy as np
 
 from veridical._progress import Progress, no_progress
 from veridical._version import versions
-from veridical.errors import MissingSourceError, ParameterError, ShapeError
-from veridical.evaluation import inspect
-from veridical.evaluation.methods import COMBINERS, MEMBERS, combine, resolve_methods
-from veridical.evaluation.scores import Judged, judge, labelled, labels_of
-from veridical.metrics import SUMMARY_METRICS, aurc, bin_edges, reliability_curve, summary
-from veridical.metrics.sample import check_sample
-from veridical.metrics.selective import risk_at_coverage
+from veridical.combine import label_free_combiners
+from veridical.errors import ParameterError, ShapeError
+from veridical.evaluation.engine import Engine, Outcome
+from veridical.evaluation.facts import DataFacts
+from veridical.evaluation.inspection import inspect_with_engine
+from veridical.evaluation.methods import Method, resolve_method, resolve_methods
+from veridical.evaluation.scores import EvaluationRun, labelled, run_evaluation
+from veridical.evaluation.source_sweep import sweep_sources
+from veridical.metrics import SUMMARY_METRICS, bin_edges, reliability_curve
+from veridical.metrics.sample import Sample
+from veridical.metrics.selective import aurc_of, risk_at_coverage
+from veridical.metrics.table import summary_of
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import Array, Kind, check_integer
 from veridical.report.data import (
@@ -26,7 +31,6 @@ from veridical.report.data import (
     SweepPoint,
 )
 from veridical.report.disagreement import disagreement_of, disputed_samples
-from veridical.report.names import shown_title
 from veridical.report.verdict import verdict_of
 
 #: Shown beside the method that the report is about.
@@ -52,74 +56,97 @@ def prepare_report(
     progress: Progress | None = None,
 ) -> ReportData:
     """All numbers of a report; the parameters are those of :func:`veridical.build_report`."""
-    given = as_predictions(predictions, kind, sources_axis)
-    given = given if labels is None else labelled(given, labels, None, None)
-    if given.n_samples == 0:
+    sources = as_predictions(predictions, kind, sources_axis)
+    sources = sources if labels is None else labelled(sources, labels, None, None)
+    if sources.n_samples == 0:
         raise ShapeError("there are no samples to report on; at least one is needed.")
     check_integer(random_state, "random_state", 0)
-    chosen, names = _choose(method, methods, given.n_sources)
-    steps = _sweep_steps(given)
-    stages = _Stages(progress, len(names) * (given.labels is not None) + len(steps) + 3)
-    judged = None
-    if given.labels is not None:
+    if title is not None and not isinstance(title, str):
+        raise ParameterError(f"title is {title!r}; give text.")
+    engine = Engine(sources)
+    chosen, shown = choose_methods(method, methods, sources.n_sources, parameters)
+    stages = _Stages(progress, len(shown) * (sources.labels is not None))
+    data = DataFacts.of(sources)
+    run = None
+    if sources.labels is not None:
         options = {"floors": True, "intervals": intervals, "random_state": random_state}
-        judged = judge(
-            given, names, options, progress=stages.within(len(names)), parameters={chosen: dict(parameters or {})}
-        )
+        run = run_evaluation(engine, shown, options, data=data, progress=stages.within(len(shown)))
+    return report_on(engine, run, chosen, data, title, random_state, stages.rest)
+
+
+def report_on(
+    engine: Engine,
+    run: EvaluationRun | None,
+    method: Method,
+    data: DataFacts,
+    title: str | None,
+    random_state: int,
+    progress: Progress | None = None,
+) -> ReportData:
+    """All numbers of a report on an evaluation that was run already; without labels there is none."""
+    predictions = engine.predictions
+    sizes = _sweep_sizes(predictions)
+    stages = _Stages(progress, 4)
     stages.begin("sources")
-    inspection = inspect(given)
-    truth, mean = combine(given, "atde"), combine(given, "mean")
-    points = [point for k in steps for point in _sweep_at(given, k, stages)]
+    inspection = inspect_with_engine(engine, data)
+    stages.begin("numbers of sources")
+    sweep = sweep_sources(engine, sizes) if sizes else {}
     stages.begin("where the sources disagree")
-    evaluation, about = (None, None) if judged is None else (judged.evaluation, chosen)
-    method_title = "" if judged is None else _method_title(judged, chosen)
-    verdict, tone = verdict_of(evaluation, inspection, about, method_title)
-    disagreement = disagreement_of(truth.hv, mean.probs.max(axis=1), _right(mean.prediction, given.labels))
-    disputed = disputed_samples(given, truth.hv, mean)
+    mean, hv = engine.combined("mean"), engine.combined("atde").truth.hv
+    evaluation, name = (None, None) if run is None else (run.evaluation, method.name)
+    method_title = "" if run is None else _method_title(run.outcomes[method.name])
+    verdict, tone = verdict_of(evaluation, inspection, name, method_title)
+    right = None if predictions.labels is None else mean.correct(predictions.labels)
+    disagreement = disagreement_of(hv, mean.probs.max(axis=1), right)
+    disputed = disputed_samples(predictions, hv, mean)
     stages.begin("drawing")
     return ReportData(
-        title=title or ("What are these sources like?" if judged is None else "How well calibrated is this ensemble?"),
+        title=title or ("What are these sources like?" if run is None else "How well calibrated is this ensemble?"),
         verdict=verdict,
         tone=tone,
-        method=about,
+        method=name,
         method_title=method_title,
         inspection=inspection,
         evaluation=evaluation,
-        reliability=() if judged is None else _reliability(judged),
-        histograms=() if judged is None else _histograms(judged),
-        sweep=tuple(points),
-        risk=() if judged is None else _risk(judged, chosen),
+        reliability=() if run is None else _reliability(run),
+        histograms=() if run is None else _histograms(run),
+        sweep=tuple(_sweep_point(key, sample) for key, sample in sweep.items()),
+        risk=() if run is None else _risk(engine, run, method),
         disagreement=disagreement,
         disputed=disputed,
-        parameters={} if judged is None else {name: c.get_params() for name, c in judged.calibrators.items()},
+        parameters={} if run is None else _parameters(run),
         random_state=random_state,
         versions=versions("matplotlib"),
     )
 
 
-def _choose(method: str, methods: Sequence[str] | None, n_sources: int) -> tuple[str, tuple[str, ...]]:
+def choose_methods(
+    method: str, methods: Sequence[str] | None, n_sources: int, parameters: Mapping[str, Any] | None = None
+) -> tuple[Method, list[Method | None]]:
     """The method that the report is about, and all that it shows, the mean first."""
-    (chosen,) = resolve_methods([method])
-    if chosen == MEMBERS:
-        raise ParameterError("method is 'members'; a report is about one way to use them all, such as 'ptde'.")
+    chosen = resolve_method(method, parameters)
     if methods is None:  # one source is its own truth
-        methods = [name for name in DEFAULT_METHODS if n_sources > 1 or name not in COMBINERS]
-    return chosen, resolve_methods(["mean", *methods, chosen])
+        methods = [name for name in DEFAULT_METHODS if n_sources > 1 or name not in label_free_combiners()]
+    shown = [one for one in resolve_methods(["mean", *methods]) if one is None or one.name != chosen.name]
+    return chosen, [*shown, chosen] if chosen.name != "mean" else [chosen, *shown]
 
 
-def _method_title(judged: Judged, chosen: str) -> str:
+def _method_title(outcome: Outcome) -> str:
     """How sentences call the method; of a choice, what was chosen."""
-    best = getattr(judged.calibrators.get(chosen), "best_", None)
-    return (
-        shown_title(chosen) if best is None else f"{shown_title(chosen)} ({shown_title(best.name)} on {best.combine})"
-    )
+    best = getattr(outcome.calibrator, "best_", None)
+    return outcome.method.title if best is None else f"{outcome.method.title} ({best.title} on {best.combine})"
+
+
+def _parameters(run: EvaluationRun) -> dict[str, dict[str, Any]]:
+    fitted = {name: outcome.calibrator for name, outcome in run.outcomes.items()}
+    return {name: calibrator.get_params() for name, calibrator in fitted.items() if calibrator is not None}
 
 
 class _Stages:
     """One count over everything that takes time, whoever does it."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress = progress or no_progress
+        self._progress: Progress = progress or no_progress
         self._done, self._total = 0, total
 
     def begin(self, what: str) -> None:
@@ -128,23 +155,23 @@ class _Stages:
         self._done += 1
 
     def within(self, size: int) -> Progress:
-        """A report of someone else's ``size`` stages, as part of these."""
+        """A report of ``size`` stages of another function, as part of these."""
         first = self._done
         self._done += size
         return lambda done, total, what: self._progress(first + done, self._total, what)
 
+    def rest(self, done: int, total: int, what: str) -> None:
+        """Report stages that come after all of these."""
+        self._progress(self._done + done, self._total + total, what)
 
-def _right(prediction: Array, labels: Array | None) -> Array | None:
-    return None if labels is None else np.asarray(prediction == labels)
 
-
-def _reliability(judged: Judged) -> tuple[ReliabilityPanel, ...]:
-    labels = labels_of(judged.scored_on)
-    fixed = {"mass": bin_edges(judged.probs["mean"].max(axis=1), _N_BINS), "width": np.linspace(0, 1, _N_BINS + 1)}
+def _reliability(run: EvaluationRun) -> tuple[ReliabilityPanel, ...]:
+    before = run.outcomes["mean"].vectors.confidence
+    fixed = {"mass": bin_edges(before, _N_BINS), "width": np.linspace(0, 1, _N_BINS + 1)}
     panels = []
-    for method, probs in judged.probs.items():
+    for method, outcome in run.outcomes.items():
         for binning, edges in fixed.items():
-            curve = reliability_curve(labels, probs, edges=edges)
+            curve = reliability_curve(outcome.vectors.correct, outcome.vectors.confidence, edges=edges)
             columns = (curve.edges, curve.counts, curve.confidence, curve.accuracy, curve.low, curve.high)
             panels.append(ReliabilityPanel(method, binning, *(_floats(column) for column in columns)))
     return tuple(panels)
@@ -154,14 +181,14 @@ def _floats(values: Array) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
 
 
-def _histograms(judged: Judged) -> tuple[ConfidenceHistogram, ...]:
+def _histograms(run: EvaluationRun) -> tuple[ConfidenceHistogram, ...]:
     edges = np.linspace(0, 1, _HISTOGRAM_BINS + 1)
-    found = []
-    for method, probs in judged.probs.items():
-        confidence, right = probs.max(axis=1), probs.argmax(axis=1) == labels_of(judged.scored_on)
-        counts = [np.histogram(np.minimum(confidence[side], 1.0), edges)[0].tolist() for side in (right, ~right)]
-        scores = judged.evaluation[method]
-        found.append(
+    histograms = []
+    for method, outcome in run.outcomes.items():
+        confidence, right = outcome.vectors.confidence, outcome.vectors.correct
+        counts = [np.histogram(confidence[side], edges)[0].tolist() for side in (right, ~right)]
+        scores = run.evaluation[method]
+        histograms.append(
             ConfidenceHistogram(
                 method=method,
                 edges=_floats(edges),
@@ -171,42 +198,37 @@ def _histograms(judged: Judged) -> tuple[ConfidenceHistogram, ...]:
                 accuracy=scores.summary["accuracy"].value,
             )
         )
-    return tuple(found)
+    return tuple(histograms)
 
 
-def _sweep_steps(given: Predictions) -> list[int]:
+def _sweep_sizes(predictions: Predictions) -> list[int]:
     """About ten numbers of sources, up to all of them."""
-    if given.labels is None or given.n_sources < 2:
+    if predictions.labels is None or predictions.n_sources < 2:
         return []
-    step = max(given.n_sources / _MOST_STEPS, 1)
-    return sorted({round(step * k) for k in range(1, _MOST_STEPS + 1) if round(step * k) <= given.n_sources})
+    step = max(predictions.n_sources / _MOST_STEPS, 1)
+    sizes = {round(step * k) for k in range(1, _MOST_STEPS + 1)}
+    return sorted(size for size in sizes if size <= predictions.n_sources)
 
 
-def _sweep_at(given: Predictions, n_sources: int, stages: _Stages) -> list[SweepPoint]:
-    stages.begin(f"{n_sources} of {given.n_sources} sources")
-    first = given.select(sources=slice(0, n_sources))
-    found = []
-    for name in COMBINERS:
-        try:
-            scores = summary(labels_of(given), combine(first, name).probs, floors=False)
-        except MissingSourceError:  # some sample has none of the first sources
-            return []
-        found.append(SweepPoint(name, n_sources, {row.metric: row.value for row in scores}))
-    return found
+def _sweep_point(key: tuple[int, str], sample: Sample) -> SweepPoint:
+    n_sources, name = key
+    return SweepPoint(name, n_sources, {row.metric: row.value for row in summary_of(sample, floors=False)})
 
 
-def _risk(judged: Judged, chosen: str) -> tuple[RiskCurve, ...]:
+def _risk(engine: Engine, run: EvaluationRun, method: Method) -> tuple[RiskCurve, ...]:
     """By the confidence of the mean, of aTDE and of the method, and by HV."""
-    labels = labels_of(judged.scored_on)
-    shown = [name for name in dict.fromkeys(("mean", "atde", chosen)) if name in judged.probs]
-    curves = [_risk_curve(name, f"{shown_title(name)} confidence", labels, judged.probs[name]) for name in shown]
-    if judged.scored_on.n_sources > 1:
-        hv = combine(judged.scored_on, "atde").hv
-        curves.append(_risk_curve("hv", "HV", labels, judged.probs["mean"], hv))
+    names = [name for name in dict.fromkeys(("mean", "atde", method.name)) if name in run.outcomes]
+    curves = []
+    for name in names:
+        outcome = run.outcomes[name]
+        curves.append(_risk_curve(name, f"{outcome.method.title} confidence", outcome.vectors))
+    if engine.predictions.n_sources > 1:
+        hv = engine.combined("atde").truth.hv.astype(np.float64)
+        doubt = hv if run.split.scored_on is None else hv[run.split.scored_on]
+        curves.append(_risk_curve("hv", "HV", run.outcomes["mean"].vectors, doubt))
     return tuple(curves)
 
 
-def _risk_curve(score: str, title: str, labels: Array, probs: Array, doubt: Array | None = None) -> RiskCurve:
-    sample = check_sample(labels, probs, None, doubt)
-    risk = risk_at_coverage(sample, _COVERAGE)
-    return RiskCurve(score, title, _floats(_COVERAGE), _floats(risk), aurc(labels, probs, doubt=doubt))
+def _risk_curve(ranking: str, title: str, sample: Sample, doubt: Array | None = None) -> RiskCurve:
+    ranked = Sample(sample.confidence, sample.correct, doubt=doubt)
+    return RiskCurve(ranking, title, _floats(_COVERAGE), _floats(risk_at_coverage(ranked, _COVERAGE)), aurc_of(ranked))

@@ -12,12 +12,16 @@ from typing import Any
 from veridical._atomic import storage_errors, write_atomically
 from veridical._outputs import check_report_target
 from veridical._progress import Progress
+from veridical.evaluation import Calibration
+from veridical.evaluation.engine import Engine
+from veridical.evaluation.fitting import fit_with_engine, resolve_calibrator
+from veridical.evaluation.scores import labelled
 from veridical.predictions.validation import Kind, check_choice
 from veridical.report.data import ReportData
 from veridical.report.drawing import FIGURE_FORMATS, image_bytes
 from veridical.report.figures import all_figures
-from veridical.report.prepare import prepare_report
-from veridical.report.render import render_html
+from veridical.report.html_page import render_html
+from veridical.report.prepare import choose_methods, prepare_report, report_on
 
 
 @dataclass(frozen=True)
@@ -154,3 +158,42 @@ same label as the mean for 75.0% of the samples.'
     if progress is not None:
         progress(1, 1, "done")
     return report
+
+
+def calibrate_with_report(
+    predictions: Any,
+    labels: Any = None,
+    *,
+    method: str = "auto",
+    out: str | os.PathLike[str] | None = None,
+    kind: Kind | None = None,
+    sources_axis: int | None = None,
+    title: str | None = None,
+    random_state: int = 0,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> tuple[Calibration, Report]:
+    """Fit a calibrator as :func:`veridical.fit_calibrator` does, with a report on it; each fit is made once.
+
+    Parameters
+    ----------
+    out : path, optional
+        Write the report there, whole or not at all.
+    predictions, labels, method, kind, sources_axis, title, random_state, n_threads, progress, **parameters
+        As in :func:`veridical.fit_calibrator` and :func:`veridical.build_report`.
+
+    Returns
+    -------
+    Calibration, Report
+    """
+    labelled_predictions = labelled(predictions, labels, kind, sources_axis)
+    chosen = resolve_calibrator(method, parameters)
+    engine = Engine(labelled_predictions, n_threads=n_threads)
+    shown = choose_methods(method, None, labelled_predictions.n_sources, parameters)[1]
+    calibration, run = fit_with_engine(engine, chosen, random_state, progress, shown=shown, options={"intervals": True})
+    data = report_on(engine, run, chosen, run.evaluation.data, title, random_state, progress)
+    report = Report(data, render_html(data))
+    if out is not None:
+        report.save(out)
+    return calibration, report

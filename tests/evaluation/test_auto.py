@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import labelled_ensemble
+from calibration_cases import labelled_ensemble
 
 import veridical as vd
 from veridical.errors import ParameterError, UnknownNameError

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from veridical._progress import Progress, no_progress
 from veridical.calibrate.base import Calibrator, n_dimensions
+from veridical.calibrate.registry import calibrators, full_name
 from veridical.calibrate.state_checks import check_number
-from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.combiner import Combiner, fit_combiner
+from veridical.combine.combined import Floats, Labels
+from veridical.combine.combiner import Combiner
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
+from veridical.evaluation.engine import Engine, Outcome, Split
+from veridical.evaluation.methods import Method
 from veridical.metrics.kde import ece_kde_of
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
@@ -38,20 +41,11 @@ _BEYOND_THE_MEAN = {
 }
 #: Matrix scaling has L² parameters; beyond this many classes it must be asked for.
 _MOST_CLASSES_FOR_MATRIX = 100
-_LEAST_PROBABILITY = 1e-12
+#: The loss of a label with probability 1e-12 or less; one sample must not decide.
+_LARGEST_LOSS = -math.log(1e-12)
 
 
 _COLUMNS = ("combine", "method", "score", "spread", "behind", "behind_spread", "ece_kde")
-
-
-class _KeepsLabels:
-    """False of the class, which promises nothing; of an instance, what it was told or, once fitted, what it chose."""
-
-    def __get__(self, instance: Auto | None, owner: type[Auto]) -> bool:
-        if instance is None:
-            return False
-        best = getattr(instance, "best_", None)
-        return bool(instance.keep_labels) if best is None else bool(best.keeps_mean_labels)
 
 
 class Auto(Calibrator):
@@ -100,9 +94,9 @@ class Auto(Calibrator):
 
     name = "auto"
     summary = "Chooses by cross-validation among all calibrators."
-    keeps_labels = _KeepsLabels()
+    keeps_labels = False
     complexity = 9
-    combinations = label_keeping_combiners()
+    combiners = label_keeping_combiners()
     _state = ("best_", "table_")
 
     def __init__(
@@ -136,47 +130,63 @@ class Auto(Calibrator):
         labels = self._labels(predictions, y)
         if predictions.n_samples == 0:
             raise ShapeError("there are no samples to calibrate on; at least one is needed.")
-        pairs = self._pairs(predictions, whole=isinstance(X, Predictions) or n_dimensions(X) == 3)
-        report = progress or no_progress
+        has_sources = isinstance(X, Predictions) or n_dimensions(X) == 3
+        if not has_sources:
+            self._reject_candidates_that_need_sources()
+        engine = Engine(predictions.with_labels(labels), n_threads=self.n_threads, missing=self.missing)
+        return self.fit_with_engine(engine, progress, has_sources=has_sources)
+
+    def fit_with_engine(self, engine: Engine, progress: Progress | None = None, *, has_sources: bool = True) -> Self:
+        """Cross-validate all candidates on an engine's predictions, and refit the chosen one."""
+        self.check_parameters()
+        methods = [self._method(*pair) for pair in self._pairs(engine.predictions, has_sources)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)  # a fold's troubles are in its score
-            losses, confidence, correct = self._cross_validate(pairs, predictions, labels, report)
-        table, chosen = self._rank(pairs, losses, confidence, correct)
-        best = self._make(*chosen).fit(predictions, labels)
+            losses, stated = self._cross_validate(methods, engine, progress or no_progress)
+        table, chosen = self._rank(methods, losses, stated)
+        (outcome,) = engine.run([chosen], random_state=self._seed())
+        assert outcome.calibrator is not None
+        best = outcome.calibrator
         self.best_, self.table_ = best, table
         self.combiner_: Combiner = Combiner(self.combine)
         self.n_sources_, self.n_classes_, self.classes_ = best.n_sources_, best.n_classes_, best.classes_
         self.source_names_ = best.source_names_
         return self
 
+    @property
+    def keeps_mean_labels(self) -> bool:
+        """What the chosen calibrator promises; before the fit, what was asked for."""
+        best = getattr(self, "best_", None)
+        return bool(self.keep_labels) if best is None else bool(best.keeps_mean_labels)
+
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
         """(N,) the chosen calibrator's confidence."""
-        return self._chosen_calibrator().predict_confidence(self._predictions(X))
+        return self.fitted_calibrator.predict_confidence(self._predictions(X))
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """(N, L) the chosen calibrator's distributions."""
-        return self._chosen_calibrator().predict_proba(self._predictions(X))
+        return self.fitted_calibrator.predict_proba(self._predictions(X))
 
     def predict(self, X: Any) -> Labels:  # noqa: N803
         """(N,) the chosen calibrator's labels."""
-        return self._chosen_calibrator().predict(self._predictions(X))
+        return self.fitted_calibrator.predict(self._predictions(X))
 
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """The chosen calibrator's distributions, confidences and labels."""
-        return self._chosen_calibrator().predict_all(self._predictions(X))
+        return self.fitted_calibrator.predict_all(self._predictions(X))
 
-    def _chosen_calibrator(self) -> Calibrator:
+    @property
+    def fitted_calibrator(self) -> Calibrator:
+        """The chosen calibrator."""
         self._check_fitted()
         return self.best_
 
-    def _make(self, combine: str, method: str) -> Calibrator:
-        from veridical.calibrate.registry import calibrators
+    def _method(self, combine: str, method: str) -> Method:
+        return Method(f"{combine}+{method}", f"{method} on {combine}", combine, method)
 
-        # Predictions are made once and passed on, so the axis of the sources is settled; their kind is theirs.
-        calibrator = calibrators()[method](combine=combine, missing=self.missing, n_threads=self.n_threads)
-        if hasattr(calibrator, "random_state") and isinstance(self.random_state, (int, np.integer)):
-            calibrator.set_params(random_state=self.random_state)
-        return calibrator
+    def _seed(self) -> Any:
+        """What is random in a candidate follows the seed, where one was given."""
+        return self.random_state if isinstance(self.random_state, (int, np.integer)) else None
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -188,32 +198,28 @@ class Auto(Calibrator):
         if self.candidates is not None:
             self._asked_for(self.candidates)
 
-    def _pairs(self, predictions: Predictions, *, whole: bool) -> list[tuple[str, str]]:
+    def _pairs(self, predictions: Predictions, has_sources: bool) -> list[tuple[str, str]]:
         """What to try: identity first, each pair once."""
-        from veridical.calibrate.registry import calibrators
-
         if self.candidates is not None:
-            asked = self._asked_for(self.candidates)
-            for _, method in asked:
-                if not whole and calibrators()[method].needs_sources:
-                    raise ShapeError(
-                        f"candidate {method!r} needs every source's predictions and got one array; give shape "
-                        "(sources, samples, classes)."
-                    )
+            pairs = self._asked_for(self.candidates)
         else:
             allowed = [pair for pair in self._default_candidates(predictions.n_classes) if self._allows(*pair)]
-            asked = [pair for pair in allowed if whole or not calibrators()[pair[1]].needs_sources]
-        return list(dict.fromkeys([(self.combine, "identity"), *asked]))
+            pairs = [pair for pair in allowed if has_sources or not calibrators()[pair[1]].needs_sources]
+        return list(dict.fromkeys([(self.combine, "identity"), *pairs]))
+
+    def _reject_candidates_that_need_sources(self) -> None:
+        for _, method in self._asked_for(self.candidates or []):
+            if calibrators()[method].needs_sources:
+                raise ShapeError(
+                    f"candidate {method!r} needs every source's predictions and got one array; give shape "
+                    "(sources, samples, classes)."
+                )
 
     def _allows(self, combine: str, method: str) -> bool:
-        from veridical.calibrate.registry import calibrators
-
         return not self.keep_labels or (calibrators()[method].keeps_labels and combine in label_keeping_combiners())
 
     def _asked_for(self, candidates: Any) -> list[tuple[str, str]]:
         """The pairs that ``candidates`` name, each checked."""
-        from veridical.calibrate.registry import calibrators, full_name
-
         if isinstance(candidates, str) or not isinstance(candidates, Sequence):
             raise ParameterError(f'candidates is {candidates!r}; give a list, such as ["temperature", "spline"].')
         known, pairs = calibrators(), []
@@ -226,7 +232,7 @@ class Auto(Calibrator):
                 )
             combine, method = (full_name(name) for name in pair)
             check_choice(method, [name for name in known if name != self.name], "candidate")
-            possible = known[method].combinations
+            possible = known[method].combiners
             if alone and combine not in possible:
                 combine = possible[0]
             check_choice(combine, possible, f"combine for {method}")
@@ -236,79 +242,71 @@ class Auto(Calibrator):
         return pairs
 
     def _default_candidates(self, n_classes: int) -> list[tuple[str, str]]:
-        from veridical.calibrate.registry import calibrators
-
-        tried = [("mean", name) for name, known in calibrators().items() if "mean" in known.combinations]
+        tried = [("mean", name) for name, known in calibrators().items() if "mean" in known.combiners]
         tried += [(combine, name) for combine, names in _BEYOND_THE_MEAN.items() for name in names]
         few = n_classes <= _MOST_CLASSES_FOR_MATRIX
         return [pair for pair in tried if pair[1] != self.name and (few or pair[1] != "matrix")]
 
     def _cross_validate(
-        self, pairs: list[tuple[str, str]], predictions: Predictions, labels: Labels, report: Progress
-    ) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-        """Out-of-fold losses, confidences and correctness, each of shape (pairs, N)."""
-        n_samples = predictions.n_samples
+        self, methods: Sequence[Method], engine: Engine, report: Progress
+    ) -> tuple[Floats, list[Sample]]:
+        """Out-of-fold losses (methods, N), and the stated confidences of each method."""
+        n_samples = engine.predictions.n_samples
         n_folds = min(self.n_folds, n_samples)
         order = check_random_state(self.random_state).permutation(n_samples)
-        shape = (len(pairs), n_samples)
+        shape = (len(methods), n_samples)
         losses, confidence, correct = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
         for fold in range(n_folds if n_samples > 1 else 0):
             held_out = np.sort(order[fold::n_folds])
             rest = np.setdiff1d(np.arange(n_samples), held_out)
-            combined: dict[str, tuple[Combiner, Combined, Combined]] = {}
-            for k, (combine, method) in enumerate(pairs):
-                report(fold * len(pairs) + k, n_folds * len(pairs), f"{method} on {combine}, fold {fold + 1}")
-                if combine not in combined:
-                    train = predictions.select(samples=rest)
-                    combiner, fitted = fit_combiner(combine, train, labels[rest], self)
-                    combined[combine] = combiner, fitted, combiner.apply(predictions.select(samples=held_out), self)
-                calibrator = self._make(combine, method)
-                calibrator.fit_combined(*combined[combine][:2], labels[rest])
-                probs, top, right = _outcome(calibrator, combined[combine][2], labels[held_out])
-                confidence[k, held_out], correct[k, held_out] = top, right
-                losses[k, held_out] = self._loss(probs, top, right, labels[held_out])
-        report(n_folds * len(pairs), n_folds * len(pairs), "refit")
-        return losses, confidence, correct
 
-    def _loss(self, probs: Array, top: Floats, right: npt.NDArray[np.bool_], labels: Labels) -> Floats:
+            def report_fold(done: int, total: int, what: str, fold: int = fold) -> None:
+                report(fold * total + done, n_folds * total, f"{what}, fold {fold + 1}")
+
+            outcomes = engine.run(methods, Split(rest, held_out), random_state=self._seed(), progress=report_fold)
+            for k, outcome in enumerate(outcomes):
+                confidence[k, held_out], correct[k, held_out] = outcome.stated.confidence, outcome.stated.correct
+                losses[k, held_out] = self._loss(outcome)
+        report(n_folds * len(methods), n_folds * len(methods), "refit")
+        return losses, [Sample(*columns) for columns in zip(confidence, correct, strict=True)]
+
+    def _loss(self, outcome: Outcome) -> Floats:
         """(n,) loss of each sample."""
         if self.objective == "confidence":
-            return np.square(top - right)
-        at_label = probs[np.arange(len(labels)), labels].astype(np.float64)
-        losses: Floats = -np.log(np.maximum(at_label, _LEAST_PROBABILITY))
+            return np.square(outcome.stated.confidence - outcome.stated.correct)
+        losses: Floats = np.minimum(outcome.stated.losses("nll"), _LARGEST_LOSS)
         return losses
 
     def _rank(
-        self, pairs: list[tuple[str, str]], losses: Floats, confidence: Floats, correct: npt.NDArray[np.bool_]
-    ) -> tuple[list[dict[str, Any]], tuple[str, str]]:
-        """The table, best score first, and the pair to use."""
-        from veridical.calibrate.registry import calibrators
-
+        self, methods: Sequence[Method], losses: Floats, stated: Sequence[Sample]
+    ) -> tuple[list[dict[str, Any]], Method]:
+        """The table, best score first, and the method to use."""
         scores = losses.mean(axis=1)
         best = int(scores.argmin())
         apart = losses - losses[best]
         root = np.sqrt(max(losses.shape[1] - 1, 1))
         rows: list[dict[str, Any]] = [
             {
-                "combine": combine,
-                "method": method,
+                "combine": method.combiner,
+                "method": method.calibrator,
                 "score": float(scores[k]),
                 "spread": float(losses[k].std() / root),
                 "behind": float(apart[k].mean()),
                 "behind_spread": float(apart[k].std() / root),
-                "ece_kde": ece_kde_of(Sample(confidence[k], correct[k])),
+                "ece_kde": ece_kde_of(stated[k]),
             }
-            for k, (combine, method) in enumerate(pairs)
+            for k, method in enumerate(methods)
         ]
 
         def preference(k: int) -> tuple[int, float]:
-            combine, method = pairs[k]
-            simplicity = calibrators()[method].complexity + COMBINERS[combine].complexity
+            simplicity = (
+                calibrators()[str(methods[k].calibrator)].complexity + COMBINERS[methods[k].combiner].complexity
+            )
             return simplicity, rows[k]["ece_kde"] if self.objective == "confidence" else rows[k]["score"]
 
         close = [k for k, row in enumerate(rows) if row["behind"] <= row["behind_spread"] and scores[k] <= scores[0]]
         chosen = min(close or [0], key=preference)
-        return [rows[k] for k in np.argsort(scores, kind="stable")], pairs[chosen]
+        return [rows[k] for k in np.argsort(scores, kind="stable")], methods[chosen]
 
     def _check_state(self) -> None:
         best = self.best_
@@ -318,7 +316,7 @@ class Auto(Calibrator):
         if self.keep_labels and not best.keeps_mean_labels:
             raise ValueError("the chosen calibrator changes labels, which was not allowed")
         if not isinstance(self.table_, list) or not all(isinstance(row, dict) for row in self.table_):
-            raise ValueError("the table of scores is no list of rows")
+            raise ValueError("the table of scores is not a list of rows")
         for row in self.table_:
             if set(row) != set(_COLUMNS):
                 raise ValueError(f"a row of the table of scores has the columns {sorted(row)}")
@@ -326,11 +324,3 @@ class Auto(Calibrator):
                 check_number(row[column], column)
         if (best.combine, best.name) not in [(row["combine"], row["method"]) for row in self.table_]:
             raise ValueError("the chosen calibrator is not in the table of scores")
-
-
-def _outcome(calibrator: Calibrator, combined: Combined, labels: Labels) -> tuple[Array, Floats, npt.NDArray[np.bool_]]:
-    """Distributions, confidence and correctness on held-out data."""
-    probs = calibrator.full_vectors(combined)
-    top, chosen = calibrator.confidence_and_label(combined, probs)
-    right: npt.NDArray[np.bool_] = chosen == labels
-    return probs, top, right

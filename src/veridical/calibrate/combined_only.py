@@ -64,7 +64,7 @@ class LinearPool(Identity):
     needs_sources = True
     keeps_labels = False
     complexity = 2
-    combinations = ("linear-pool",)
+    combiners = ("linear-pool",)
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class LogPool(Identity):
     needs_sources = True
     keeps_labels = False
     complexity = 2
-    combinations = ("log-pool",)
+    combiners = ("log-pool",)
 
     def __init__(
         self,

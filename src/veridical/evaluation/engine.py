@@ -1,0 +1,322 @@
+"""The one evaluation engine: labelled predictions, splits and methods in, frozen outcomes per method out.
+
+Every way of combining that needs no labels works sample by sample, so it is computed once for all samples; a split
+takes its part of the result.  Combiners with weights are fitted once per split.  Everything that scores methods
+(``evaluate``, ``compare_calibrators``, ``fit_calibrator``, ``Auto``, the report, the paper's tables and figures) reads
+its numbers from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical._progress import Progress, no_progress
+from veridical.calibrate.base import Calibrator
+from veridical.combine import COMBINERS, Combined, Combiner, apply_label_free, discover, fit_combiner
+from veridical.evaluation.methods import Method
+from veridical.metrics.sample import Floats, Labels, Sample
+from veridical.predictions import Predictions
+from veridical.predictions.validation import Array
+
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which samples methods are fitted on and scored on; None stands for all of them."""
+
+    fitted_on: Indices | None = None
+    scored_on: Indices | None = None
+
+
+def half_split(predictions: Predictions, random_state: int) -> Split:
+    """The two random halves that :meth:`veridical.Predictions.split` makes."""
+    return Split(*predictions.split_indices(random_state=random_state))
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What one method gives for the scored samples, and how it compares with their labels.
+
+    Attributes
+    ----------
+    method : Method
+    prediction, vector_labels : (n,) integers
+        The labels that the method predicts, and the most probable classes of its distributions.
+    stated : Sample
+        The confidence that the method states for its label (``predict_confidence``) and whether that label is right.
+    vectors : Sample
+        The same of the distributions (``predict_proba``): their largest entry, and whether its class is right.  The
+        two differ where a calibrated confidence is below that of another class, or so near to one that a vector
+        would have to rule out all other classes.
+    probs : (n, L) array, or None
+        The distributions, where they are kept.
+    calibrator : Calibrator or None
+        As fitted; None for a way of combining alone.
+    """
+
+    method: Method
+    prediction: Labels
+    vector_labels: Labels
+    stated: Sample
+    vectors: Sample
+    probs: Array | None = None
+    calibrator: Calibrator | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SourceOutcome:
+    """One source on its own: label and confidence for the samples where it is present."""
+
+    samples: Indices
+    prediction: Labels
+    confidence: Floats
+    vectors: Sample | None
+
+    def among(self, samples: Indices | None, n_samples: int) -> SourceOutcome:
+        """The part that is about some of the samples; ``samples`` of the result count within them."""
+        if samples is None:
+            return self
+        position = np.full(n_samples, -1)
+        position[samples] = np.arange(len(samples))
+        kept = np.flatnonzero(position[self.samples] >= 0)
+        return SourceOutcome(
+            position[self.samples[kept]],
+            self.prediction[kept],
+            self.confidence[kept],
+            None if self.vectors is None else self.vectors.taken(kept),
+        )
+
+
+class Shared:
+    """What methods on the same split have in common, computed once.
+
+    Attributes
+    ----------
+    fitted : dict
+        Name of a combiner -> the fitted combiner and the samples it was fitted on, combined.
+    applied : dict
+        ``id`` of a fitted combiner -> that combiner (which keeps the ``id`` in use) and the scored samples, combined.
+    """
+
+    def __init__(self) -> None:
+        self.fitted: dict[str, tuple[Combiner, Combined]] = {}
+        self.applied: dict[int, tuple[Combiner, Combined]] = {}
+
+
+@runtime_checkable
+class FitsWithEngine(Protocol):
+    """A calibrator that evaluates others to choose among them."""
+
+    def fit_with_engine(self, engine: Engine, progress: Progress | None = None) -> Any:
+        """Fit on all samples of the engine's predictions."""
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What combining asks for: absent sources are left out, and reported by the caller."""
+
+    missing: str = "skip"
+    n_threads: int | None = None
+
+
+class Engine:
+    """Methods on one set of predictions.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        With labels, unless only label-free results are asked for.
+    n_threads : int, optional
+        Results do not depend on it.
+    missing : {"skip", "raise"}
+        Whether a source may be absent for a sample.
+    """
+
+    def __init__(self, predictions: Predictions, *, n_threads: int | None = None, missing: str = "skip") -> None:
+        self.predictions = predictions
+        self.n_threads = n_threads
+        self.options = _Options(missing, n_threads)
+        self._combined: dict[str, Combined] = {}
+
+    @property
+    def labels(self) -> Labels:
+        """The labels of all samples."""
+        assert self.predictions.labels is not None
+        return self.predictions.labels
+
+    def combined(self, name: str) -> Combined:
+        """All samples combined in a way that needs no labels."""
+        if name not in self._combined:
+            find_truth = None if name == "atde" else lambda: self.combined("atde").truth
+            self._combined[name] = apply_label_free(name, self.predictions, self.options, find_truth=find_truth)
+        return self._combined[name]
+
+    def reference(self, split: Split) -> Labels:
+        """The labels of the mean on the scored samples."""
+        return self._label_free("mean", split.scored_on).prediction
+
+    def part(self, samples: Indices | None) -> Engine:
+        """An engine for some of the samples, which shares what is combined already."""
+        return self if samples is None else _PartOfEngine(self, samples)
+
+    @cached_property
+    def sources(self) -> tuple[SourceOutcome, ...]:
+        """Each source on its own, on all samples; losses where there are labels."""
+        return tuple(self._source(s) for s in range(self.predictions.n_sources))
+
+    def _source(self, s: int) -> SourceOutcome:
+        values = next(source for k, source in enumerate(self.predictions) if k == s)
+        samples = np.flatnonzero(~np.isnan(values[:, 0].astype(np.float32)))
+        alone = Predictions([values[samples] if samples.size < len(values) else values], kind=self.predictions.kind)
+        probs = discover(alone, accuracy_preserving=False, max_iter=0, n_threads=self.n_threads).probs
+        prediction, confidence = top_of(probs)
+        labels = self.predictions.labels
+        vectors = None
+        if labels is not None:
+            vectors = Sample.of_vectors(probs, labels[samples]).without_vectors()
+        return SourceOutcome(samples, prediction, confidence, vectors)
+
+    def run(
+        self,
+        methods: Sequence[Method],
+        split: Split | None = None,
+        *,
+        random_state: int | None = 0,
+        keep_probs: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Outcome]:
+        """Fit every method on one part of the samples and apply it to another.
+
+        Parameters
+        ----------
+        methods : sequence of Method
+        split : Split, optional
+            By default everything is fitted and scored on all samples.
+        random_state : int
+            What is random in a calibrator follows it.
+        keep_probs : bool
+            Keep the distributions; otherwise only what is needed per sample.
+        progress : callable, optional
+            Called as ``progress(done, total, what)`` before each method.
+
+        Returns
+        -------
+        list of Outcome
+            In the order of the methods.
+        """
+        split, report, shared = split or Split(), progress or no_progress, Shared()
+        outcomes = []
+        for done, method in enumerate(methods):
+            report(done, len(methods), method.title)
+            outcomes.append(
+                self.run_one(method, split, shared, random_state=random_state, keep_probs=keep_probs, progress=progress)
+            )
+        return outcomes
+
+    def run_one(
+        self,
+        method: Method,
+        split: Split,
+        shared: Shared,
+        *,
+        random_state: int | None = 0,
+        keep_probs: bool = False,
+        progress: Progress | None = None,
+    ) -> Outcome:
+        """One method of :meth:`run`; ``shared`` keeps what methods on the same split have in common."""
+        if method.calibrator is None:
+            outcome = self._outcome(method, self._label_free(method.combiner, split.scored_on), split)
+        else:
+            calibrator = method.make(random_state, missing=self.options.missing, n_threads=self.n_threads)
+            self._fit(calibrator, split.fitted_on, shared, progress)
+            outcome = self.apply(calibrator, split, shared, method=method)
+        return outcome if keep_probs else replace(outcome, probs=None)
+
+    def _label_free(self, name: str, samples: Indices | None) -> Combined:
+        combined = self.combined(name)
+        return combined if samples is None else combined.take(samples)
+
+    def _fit(self, calibrator: Calibrator, samples: Indices | None, shared: Shared, progress: Progress | None) -> None:
+        if isinstance(calibrator, FitsWithEngine):
+            calibrator.fit_with_engine(self.part(samples), progress)
+            return
+        name = calibrator.combine
+        labels = self.labels if samples is None else self.labels[samples]
+        if name not in shared.fitted:
+            if COMBINERS[name].needs_labels:
+                shared.fitted[name] = fit_combiner(name, self._select(samples), labels, self.options)
+            else:
+                shared.fitted[name] = Combiner(name), self._label_free(name, samples)
+        calibrator.fit_combined(*shared.fitted[name], labels)
+
+    def apply(
+        self,
+        calibrator: Calibrator,
+        split: Split | None = None,
+        shared: Shared | None = None,
+        *,
+        method: Method | None = None,
+    ) -> Outcome:
+        """The outcome of a fitted calibrator on the scored samples."""
+        split, shared = split or Split(), shared or Shared()
+        chosen: Calibrator = calibrator.fitted_calibrator
+        combiner = chosen.combiner_
+        if combiner.weights is None:
+            combined = self._label_free(combiner.name, split.scored_on)
+        else:
+            if id(combiner) not in shared.applied:
+                combined = combiner.apply(self._select(split.scored_on), self.options)
+                shared.applied[id(combiner)] = combiner, combined
+            combined = shared.applied[id(combiner)][1]
+        return self._outcome(method or Method.of(calibrator), combined, split, calibrator, chosen)
+
+    def _select(self, samples: Indices | None) -> Predictions:
+        return self.predictions if samples is None else self.predictions.select(samples=samples)
+
+    def _outcome(
+        self,
+        method: Method,
+        combined: Combined,
+        split: Split,
+        calibrator: Calibrator | None = None,
+        chosen: Calibrator | None = None,
+    ) -> Outcome:
+        if chosen is None:
+            probs, confidence, prediction = combined.probs, combined.confidence, combined.prediction
+        else:
+            probs = chosen.full_vectors(combined)
+            confidence, prediction = chosen.confidence_and_label(combined, probs)
+        labels = self.labels if split.scored_on is None else self.labels[split.scored_on]
+        vectors = Sample.of_vectors(probs, labels).without_vectors()
+        stated = vectors.with_confidence(confidence, prediction == labels)
+        return Outcome(method, prediction, probs.argmax(axis=1), stated, vectors, probs, calibrator)
+
+
+class _PartOfEngine(Engine):
+    """Some samples of another engine; what needs no labels is taken from it."""
+
+    def __init__(self, whole: Engine, samples: Indices) -> None:
+        super().__init__(
+            whole.predictions.select(samples=samples), n_threads=whole.n_threads, missing=whole.options.missing
+        )
+        self._whole, self._samples = whole, samples
+
+    def combined(self, name: str) -> Combined:
+        """The part of what the whole engine combined."""
+        if name not in self._combined:
+            self._combined[name] = self._whole.combined(name).take(self._samples)
+        return self._combined[name]
+
+
+def top_of(probs: Array) -> tuple[Labels, Floats]:
+    """(N,) the most probable class of each row, the first on ties, and its probability."""
+    prediction: Labels = probs.argmax(axis=1)
+    confidence: Floats = probs[np.arange(len(probs)), prediction].astype(np.float64)
+    return prediction, np.minimum(confidence, 1.0)

@@ -1,0 +1,142 @@
+"""The engine combines every set of samples once per way of combining, and its outcomes are those of the public API."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from ensembles import random_ensemble
+
+import veridical as vd
+from veridical.cli import main
+from veridical.combine import truth_discovery
+from veridical.evaluation.engine import Engine, Split, half_split
+from veridical.evaluation.methods import resolve_method
+from veridical.evaluation.source_sweep import sweep_sources
+
+pytestmark = pytest.mark.compiled
+
+N_SAMPLES, N_SOURCES = 300, 4
+
+
+@pytest.fixture
+def predictions(rng):
+    probs = random_ensemble(rng, N_SOURCES, N_SAMPLES, 3)
+    labels = np.array([rng.choice(3, p=row) for row in probs.mean(axis=0)])
+    return vd.Predictions(probs, labels)
+
+
+@pytest.fixture
+def discovered(monkeypatch):
+    """Counts samples that truth discovery worked on, by (number of sources, updates allowed, label kept)."""
+    counts = Counter()
+    original = truth_discovery.discover_block
+
+    def counting(values, layout, options, *rest):
+        counts[layout.n_sources, options.max_iter, options.keep_label] += layout.n_samples
+        return original(values, layout, options, *rest)
+
+    monkeypatch.setattr(truth_discovery, "discover_block", counting)
+    return counts
+
+
+def most_per_way(counts):
+    """The largest count over the ways of combining several sources."""
+    return max(count for (n_sources, _, _), count in counts.items() if n_sources > 1)
+
+
+def test_report_combines_every_set_of_samples_once(predictions, discovered, tmp_path):
+    vd.save(predictions, tmp_path / "p.npz")
+    command = ["report", str(tmp_path / "p.npz"), "--out", str(tmp_path / "r.html"), "-q"]
+    assert CliRunner().invoke(main, command, standalone_mode=False).exception is None
+    assert most_per_way(discovered) <= N_SAMPLES
+    # Every source alone, and the first one as the smallest ensemble of the sweep.
+    assert discovered[1, 0, False] <= N_SOURCES * N_SAMPLES
+
+
+def test_calibrate_with_report_combines_once_and_fits_once_per_set(predictions, discovered, tmp_path, monkeypatch):
+    fitted = Counter()
+    original = vd.PTDE.fit_combined
+
+    def counting(self, combiner, combined, labels):
+        fitted[len(labels)] += 1
+        return original(self, combiner, combined, labels)
+
+    monkeypatch.setattr(vd.PTDE, "fit_combined", counting)
+    vd.save(predictions, tmp_path / "p.npz")
+    command = ["calibrate", str(tmp_path / "p.npz"), "--method", "ptde", "-q"]
+    command += ["--out", str(tmp_path / "c.json"), "--report", str(tmp_path / "r.html")]
+    assert CliRunner().invoke(main, command, standalone_mode=False).exception is None
+    assert most_per_way(discovered) <= N_SAMPLES
+    assert fitted == {N_SAMPLES: 1, N_SAMPLES // 2: 1}
+
+
+def test_report_hashes_the_data_once(predictions, monkeypatch):
+    from veridical.evaluation import facts
+
+    hashed = []
+    original = facts._hash
+    monkeypatch.setattr(facts, "_hash", lambda values: hashed.append(1) or original(values))
+    vd.build_report(predictions, intervals=False)
+    assert len(hashed) == 1
+
+
+@pytest.mark.parametrize("run", [vd.compare_calibrators, vd.Auto(random_state=0).fit])
+def test_methods_on_many_splits_share_what_needs_no_labels(run, predictions, discovered):
+    run(predictions)
+    assert discovered[N_SOURCES, 20, True] <= N_SAMPLES  # aTDE
+    assert discovered[N_SOURCES, 20, False] <= N_SAMPLES  # TDE
+
+
+def test_ptde_fit_discovers_once(predictions, discovered):
+    vd.PTDE(random_state=0).fit(predictions)
+    assert discovered == {(N_SOURCES, 0, True): N_SAMPLES, (N_SOURCES, 20, True): N_SAMPLES}
+
+
+@pytest.mark.parametrize("name", ["temperature", "ptde", "truth-logit", "log-pool+vector", "irova"])
+def test_outcomes_equal_fitting_and_predicting_by_hand(name, predictions):
+    split = half_split(predictions, 3)
+    (outcome,) = Engine(predictions).run([resolve_method(name)], split, random_state=3, keep_probs=True)
+    fitted_on, scored_on = predictions.split(random_state=3)
+    calibrator = resolve_method(name).make(3, missing="skip").fit(fitted_on)
+    probs, confidence, label = calibrator.predict_all(scored_on)
+    np.testing.assert_array_equal(outcome.probs, probs)
+    np.testing.assert_array_equal(outcome.stated.confidence, confidence)
+    np.testing.assert_array_equal(outcome.prediction, label)
+    np.testing.assert_array_equal(outcome.stated.correct, label == scored_on.labels)
+    assert np.mean(outcome.vectors.losses("nll")) == vd.metrics.nll(scored_on.labels, probs)
+
+
+def test_part_of_an_engine_equals_an_engine_of_the_part(predictions):
+    samples = np.arange(0, N_SAMPLES, 3)
+    for name in ("mean", "tde", "atde"):
+        part = Engine(predictions).part(samples).combined(name)
+        alone = Engine(predictions.select(samples=samples)).combined(name)
+        np.testing.assert_array_equal(part.probs, alone.probs)
+        np.testing.assert_array_equal(part.hv, alone.hv)
+        np.testing.assert_array_equal(part.prediction, alone.prediction)
+
+
+def test_saved_calibrator_is_scored_without_a_fit(predictions):
+    fitted_on, scored_on = predictions.split(random_state=0)
+    calibrator = vd.LogPool().fit(fitted_on)
+    outcome = Engine(scored_on).apply(calibrator, Split())
+    np.testing.assert_array_equal(outcome.prediction, calibrator.predict(scored_on))
+
+
+def test_sweep_equals_discovery_on_each_number_of_sources(predictions):
+    sweep = sweep_sources(Engine(predictions), [1, 2, 4])
+    for n in (1, 2, 4):
+        first = predictions.select(sources=slice(n))
+        for name, options in {"mean": {"max_iter": 0}, "tde": {"accuracy_preserving": False}, "atde": {}}.items():
+            truth = vd.discover(first, **options)
+            np.testing.assert_allclose(sweep[n, name].confidence, truth.probs.max(axis=1), atol=2e-6)
+            expected = vd.metrics.nll(predictions.labels, truth.probs)
+            assert np.mean(sweep[n, name].losses("nll")) == pytest.approx(expected, abs=1e-5)
+
+
+def test_sweep_leaves_out_sizes_that_leave_a_sample_without_sources(predictions):
+    values = predictions.values.copy()
+    values[0, 5] = np.nan
+    partly = vd.Predictions(values, predictions.labels)
+    assert {n for n, _ in sweep_sources(Engine(partly), [1, 2, 4])} == {2, 4}
