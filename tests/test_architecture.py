@@ -18,7 +18,6 @@ MODULES = {
     "_columns": set(),
     "_progress": set(),
     "_lazy": set(),
-    "_progress": set(),
     "_extras": {"errors"},
     "_atomic": {"errors"},
     "_outputs": {"errors", "_atomic"},

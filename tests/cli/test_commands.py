@@ -127,7 +127,7 @@ def test_compare(files):
     done = veridical("compare", files / "preds.npz", "--methods", "mean,temperature,spline,ptde", "--splits", "2")
     assert done.returncode == 0, done.stderr
     assert "*" in done.stdout
-    assert "temperature " in done.stdout  # names are whole
+    assert "TS " in done.stdout  # names are whole
     assert "…" not in done.stdout
     assert "Noise floor" in done.stdout
     assert_fits(done.stdout)

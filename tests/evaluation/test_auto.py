@@ -138,14 +138,13 @@ def test_unclear_candidates(rng, candidates, message):
 
 
 def test_says_whether_labels_are_kept(rng):
-    assert vd.Auto.keeps_labels is False
-    assert vd.Auto().keeps_labels is True
-    assert vd.Auto(keep_labels=False).keeps_labels is False
+    assert vd.Auto().keeps_mean_labels is True
+    assert vd.Auto(keep_labels=False).keeps_mean_labels is False
     probs, labels = labelled_ensemble(rng, n_samples=200)
     assert vd.Auto(candidates=["temperature"], random_state=0).fit(probs, labels).keeps_mean_labels is True
     # Free to change labels, and with nothing chosen that does.
     free = vd.Auto(candidates=["temperature"], keep_labels=False, random_state=0).fit(probs, labels)
-    assert free.keeps_labels is True
+    assert free.keeps_mean_labels is True
     # Two sources that know, and one that is sure of nonsense: only a pool is any good.
     noise = rng.dirichlet(np.full(4, 0.05), 200)
     noise = (noise + 1e-6) / (noise + 1e-6).sum(axis=1, keepdims=True)
@@ -154,7 +153,7 @@ def test_says_whether_labels_are_kept(rng):
         mixed, labels
     )
     assert pool.best_.name == "log-pool"
-    assert pool.keeps_labels is False
+    assert pool.keeps_mean_labels is False
 
 
 def test_candidates_that_need_sources_are_not_left_out_in_silence(rng):

@@ -49,14 +49,18 @@ class Combiner:
         """Whether weights belong to sources one by one."""
         return self.weights is not None
 
-    def apply(self, predictions: Predictions, options: CombineOptions) -> Combined:
-        """Combine the predictions."""
+    def apply(
+        self, predictions: Predictions, options: CombineOptions, find_truth: Callable[[], Truth] | None = None
+    ) -> Combined:
+        """Combine the predictions; ``find_truth`` as in :class:`Combined`."""
         if self.weights is None:
-            return apply_label_free(self.name, predictions, options)
+            return apply_label_free(self.name, predictions, options, find_truth)
         _check_numbers(predictions, options)
-        return self._apply_weights(predictions, options)
+        return self._apply_weights(predictions, options, find_truth)
 
-    def _apply_weights(self, predictions: Predictions, options: CombineOptions) -> Combined:
+    def _apply_weights(
+        self, predictions: Predictions, options: CombineOptions, find_truth: Callable[[], Truth] | None
+    ) -> Combined:
         probs = np.empty((predictions.n_samples, predictions.n_classes), predictions.result_dtype)
 
         def work(part: slice) -> None:
@@ -64,7 +68,7 @@ class Combiner:
             probs[part] = self._weighted(block)
 
         run_blocks(work, sample_blocks(predictions), options.n_threads)
-        return Combined(probs, probs.argmax(axis=1), predictions, options)
+        return Combined(probs, probs.argmax(axis=1), predictions, options, find_truth=find_truth)
 
     def _weighted(self, block: Floats) -> Floats:
         assert self.weights is not None
@@ -79,7 +83,6 @@ def apply_label_free(
     name: str,
     predictions: Predictions,
     options: CombineOptions,
-    *,
     find_truth: Callable[[], Truth] | None = None,
 ) -> Combined:
     """The mean or truth discovery of the sources; ``find_truth`` as in :class:`Combined`."""
@@ -94,9 +97,16 @@ def apply_label_free(
 
 
 def fit_combiner(
-    name: str, predictions: Predictions, labels: Labels, options: CombineOptions
+    name: str,
+    predictions: Predictions,
+    labels: Labels,
+    options: CombineOptions,
+    find_truth: Callable[[], Truth] | None = None,
 ) -> tuple[Combiner, Combined]:
-    """The combiner of that name, fitted where it has weights, and the combined calibration data."""
+    """The combiner of that name, fitted where it has weights, and the combined calibration data.
+
+    ``find_truth`` as in :class:`Combined`.
+    """
     if name == "linear-pool":
         _check_numbers(predictions, options)
         combiner = Combiner(name, fit_linear_pool(predictions, labels))
@@ -105,8 +115,8 @@ def fit_combiner(
         weights, mean_weight, floor = fit_log_pool(predictions, labels, options.n_threads)
         combiner = Combiner(name, weights, floor, mean_weight)
     else:
-        return Combiner(name), apply_label_free(name, predictions, options)
-    return combiner, combiner._apply_weights(predictions, options)
+        return Combiner(name), apply_label_free(name, predictions, options, find_truth)
+    return combiner, combiner._apply_weights(predictions, options, find_truth)
 
 
 def _check_numbers(predictions: Predictions, options: CombineOptions) -> None:

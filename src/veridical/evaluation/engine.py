@@ -179,7 +179,7 @@ class Engine:
         prediction, confidence = top_of(probs)
         labels = self.predictions.labels
         vectors = None
-        if labels is not None:
+        if labels is not None and samples.size:
             vectors = Sample.of_vectors(probs, labels[samples]).without_vectors()
         return SourceOutcome(samples, prediction, confidence, vectors)
 
@@ -251,7 +251,9 @@ class Engine:
         labels = self.labels if samples is None else self.labels[samples]
         if name not in shared.fitted:
             if COMBINERS[name].needs_labels:
-                shared.fitted[name] = fit_combiner(name, self._select(samples), labels, self.options)
+                shared.fitted[name] = fit_combiner(
+                    name, self._select(samples), labels, self.options, lambda: self._label_free("atde", samples).truth
+                )
             else:
                 shared.fitted[name] = Combiner(name), self._label_free(name, samples)
         calibrator.fit_combined(*shared.fitted[name], labels)
@@ -272,7 +274,10 @@ class Engine:
             combined = self._label_free(combiner.name, split.scored_on)
         else:
             if id(combiner) not in shared.applied:
-                combined = combiner.apply(self._select(split.scored_on), self.options)
+                samples = split.scored_on
+                combined = combiner.apply(
+                    self._select(samples), self.options, lambda: self._label_free("atde", samples).truth
+                )
                 shared.applied[id(combiner)] = combiner, combined
             combined = shared.applied[id(combiner)][1]
         return self._outcome(method or Method.of(calibrator), combined, split, calibrator, chosen)

@@ -21,7 +21,7 @@ from veridical.report.data import ReportData
 from veridical.report.drawing import FIGURE_FORMATS, image_bytes
 from veridical.report.figures import all_figures
 from veridical.report.html_page import render_html
-from veridical.report.prepare import choose_methods, prepare_report, report_on
+from veridical.report.prepare import N_STAGES, Stages, choose_methods, prepare_report, report_on
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,11 @@ def calibrate_with_report(
     chosen = resolve_calibrator(method, parameters)
     engine = Engine(labelled_predictions, n_threads=n_threads)
     shown = choose_methods(method, None, labelled_predictions.n_sources, parameters)[1]
-    calibration, run = fit_with_engine(engine, chosen, random_state, progress, shown=shown, options={"intervals": True})
-    data = report_on(engine, run, chosen, run.evaluation.data, title, random_state, progress)
+    stages = Stages(progress, len(shown) + 1 + N_STAGES)
+    calibration, run = fit_with_engine(
+        engine, chosen, random_state, stages.within(len(shown) + 1), shown=shown, options={"intervals": True}
+    )
+    data = report_on(engine, run, chosen, run.evaluation.data, title, random_state, stages.within(N_STAGES))
     report = Report(data, render_html(data))
     if out is not None:
         report.save(out)

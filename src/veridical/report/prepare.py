@@ -38,6 +38,8 @@ DEFAULT_METHODS = ("mean", "tde", "atde", "temperature")
 SWEEP_METRICS = SUMMARY_METRICS
 _N_BINS, _HISTOGRAM_BINS = 15, 20
 _MOST_STEPS = 10
+#: Steps that :func:`report_on` announces.
+N_STAGES = 4
 _COVERAGE = np.arange(1, 101) / 100
 
 
@@ -65,13 +67,13 @@ def prepare_report(
         raise ParameterError(f"title is {title!r}; give text.")
     engine = Engine(sources)
     chosen, shown = choose_methods(method, methods, sources.n_sources, parameters)
-    stages = _Stages(progress, len(shown) * (sources.labels is not None))
+    stages = Stages(progress, len(shown) * (sources.labels is not None) + N_STAGES)
     data = DataFacts.of(sources)
     run = None
     if sources.labels is not None:
         options = {"floors": True, "intervals": intervals, "random_state": random_state}
         run = run_evaluation(engine, shown, options, data=data, progress=stages.within(len(shown)))
-    return report_on(engine, run, chosen, data, title, random_state, stages.rest)
+    return report_on(engine, run, chosen, data, title, random_state, stages.within(N_STAGES))
 
 
 def report_on(
@@ -86,7 +88,7 @@ def report_on(
     """All numbers of a report on an evaluation that was run already; without labels there is none."""
     predictions = engine.predictions
     sizes = _sweep_sizes(predictions)
-    stages = _Stages(progress, 4)
+    stages = Stages(progress, N_STAGES)
     stages.begin("sources")
     inspection = inspect_with_engine(engine, data)
     stages.begin("numbers of sources")
@@ -142,7 +144,7 @@ def _parameters(run: EvaluationRun) -> dict[str, dict[str, Any]]:
     return {name: calibrator.get_params() for name, calibrator in fitted.items() if calibrator is not None}
 
 
-class _Stages:
+class Stages:
     """One count over everything that takes time, whoever does it."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
@@ -159,10 +161,6 @@ class _Stages:
         first = self._done
         self._done += size
         return lambda done, total, what: self._progress(first + done, self._total, what)
-
-    def rest(self, done: int, total: int, what: str) -> None:
-        """Report stages that come after all of these."""
-        self._progress(self._done + done, self._total + total, what)
 
 
 def _reliability(run: EvaluationRun) -> tuple[ReliabilityPanel, ...]:
