@@ -4,11 +4,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from ensembles import random_ensemble
+from programs import veridical_in_process
 
 import veridical as vd
-from veridical.cli import main
 from veridical.combine import truth_discovery
 from veridical.evaluation.engine import Engine, Split, half_split
 from veridical.evaluation.methods import resolve_method
@@ -47,8 +46,8 @@ def most_per_way(counts):
 
 def test_report_combines_every_set_of_samples_once(predictions, discovered, tmp_path):
     vd.save(predictions, tmp_path / "p.npz")
-    command = ["report", str(tmp_path / "p.npz"), "--out", str(tmp_path / "r.html"), "-q"]
-    assert CliRunner().invoke(main, command, standalone_mode=False).exception is None
+    done = veridical_in_process("report", tmp_path / "p.npz", "--out", tmp_path / "r.html", "-q")
+    assert done.returncode == 0, done.stderr
     assert most_per_way(discovered) <= N_SAMPLES
     # Every source alone, and the first one as the smallest ensemble of the sweep.
     assert discovered[1, 0, False] <= N_SOURCES * N_SAMPLES
@@ -64,9 +63,9 @@ def test_calibrate_with_report_combines_once_and_fits_once_per_set(predictions, 
 
     monkeypatch.setattr(vd.PTDE, "fit_combined", counting)
     vd.save(predictions, tmp_path / "p.npz")
-    command = ["calibrate", str(tmp_path / "p.npz"), "--method", "ptde", "-q"]
-    command += ["--out", str(tmp_path / "c.json"), "--report", str(tmp_path / "r.html")]
-    assert CliRunner().invoke(main, command, standalone_mode=False).exception is None
+    paths = ["--out", tmp_path / "c.json", "--report", tmp_path / "r.html"]
+    done = veridical_in_process("calibrate", tmp_path / "p.npz", "--method", "ptde", "-q", *paths)
+    assert done.returncode == 0, done.stderr
     assert most_per_way(discovered) <= N_SAMPLES
     assert fitted == {N_SAMPLES: 1, N_SAMPLES // 2: 1}
 
