@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from veridical.metrics.registry import METRICS, SUMMARY_METRICS, Metric, get_metric
     from veridical.metrics.selective import aurc, error_auroc
     from veridical.metrics.smooth import smooth_ece
+    from veridical.metrics.state import CalibrationState
+    from veridical.metrics.state_summary import StateSummary
     from veridical.metrics.table import Summary, SummaryRow, summary
     from veridical.metrics.uncertainty import PredictiveUncertainty, predictive_uncertainty
 
@@ -29,11 +31,13 @@ _HOME = {
     "METRICS": "registry",
     "SUMMARY_METRICS": "registry",
     "Bootstrap": "intervals",
+    "CalibrationState": "state",
     "Comparison": "intervals",
     "Metric": "registry",
     "NoiseFloor": "floors",
     "PredictiveUncertainty": "uncertainty",
     "ReliabilityCurve": "curve",
+    "StateSummary": "state_summary",
     "Summary": "table",
     "SummaryRow": "table",
     "accuracy": "proper",
@@ -62,11 +66,13 @@ __all__ = [
     "METRICS",
     "SUMMARY_METRICS",
     "Bootstrap",
+    "CalibrationState",
     "Comparison",
     "Metric",
     "NoiseFloor",
     "PredictiveUncertainty",
     "ReliabilityCurve",
+    "StateSummary",
     "Summary",
     "SummaryRow",
     "accuracy",

@@ -70,7 +70,7 @@ def _edges(confidence: Floats, n_bins: int, binning: str, weight: Floats | None)
     if binning == "width":
         return np.linspace(0.0, 1.0, n_bins + 1)
     if weight is None:
-        cuts = _cuts(len(confidence), n_bins)
+        cuts = equal_mass_cuts(len(confidence), n_bins)
         inner = np.partition(confidence, cuts)[cuts] if len(cuts) else confidence[:0]
     else:
         order = np.argsort(confidence, kind="stable")
@@ -78,7 +78,7 @@ def _edges(confidence: Floats, n_bins: int, binning: str, weight: Floats | None)
     return np.concatenate(([0.0], inner, [1.0]))
 
 
-def _cuts(n_samples: int, n_bins: int) -> npt.NDArray[np.intp]:
+def equal_mass_cuts(n_samples: int, n_bins: int) -> npt.NDArray[np.intp]:
     """Positions, in sorted order, of the samples that close all bins but the last."""
     if n_samples >= 2 * n_bins:
         return np.minimum(np.arange(1, n_bins) * (n_samples // n_bins), n_samples - 1)
@@ -95,7 +95,7 @@ def _weighted_cuts(weight: Floats, n_bins: int) -> npt.NDArray[np.intp]:
     """The same positions if sorted sample i counts ``weight[i]`` times."""
     cumulative = np.cumsum(weight)
     if _count_repetitions(weight):
-        return np.searchsorted(cumulative, _cuts(int(cumulative[-1]), n_bins), side="right")
+        return np.searchsorted(cumulative, equal_mass_cuts(int(cumulative[-1]), n_bins), side="right")
     shares = np.arange(1, n_bins) * (float(cumulative[-1]) / n_bins)
     return np.searchsorted(cumulative, shares * (1 - 1e-12), side="left")
 
@@ -117,7 +117,7 @@ def sums_per_bin(sample: Sample, edges: Floats, *, equal_width: bool = False) ->
 
 def _sample_edges(sample: Sample, n_bins: int, binning: str) -> Floats:
     if sample.in_order and binning == "mass":
-        cuts = _cuts(len(sample), n_bins) if sample.weight is None else _weighted_cuts(sample.weight, n_bins)
+        cuts = equal_mass_cuts(len(sample), n_bins) if sample.weight is None else _weighted_cuts(sample.weight, n_bins)
         return np.concatenate(([0.0], sample.confidence[cuts], [1.0]))
     return _edges(sample.confidence, n_bins, binning, sample.weight)
 

@@ -55,20 +55,24 @@ def _exact_band(confidence: Floats, tail: float) -> tuple[float, float]:
 
 
 def _approximate_band(confidence: Floats, weight: Floats, tail: float) -> tuple[float, float]:
-    """The same from mean, variance and skewness (Cornish and Fisher), for weighted samples and large bins.
+    """The same from the first three moments, for weighted samples and large bins."""
+    shares = weight / weight.sum()
+    spread = confidence * (1 - confidence)
+    mean, variance = float(shares @ confidence), float(shares**2 @ spread)
+    return band_from_moments(mean, variance, float(shares**3 @ (spread * (1 - 2 * confidence))), tail)
+
+
+def band_from_moments(mean: float, variance: float, third_moment: float, tail: float) -> tuple[float, float]:
+    """Quantiles of a share from its first three central moments (Cornish and Fisher).
 
     For few and very skewed samples the expansion may exclude the mean; the band is then extended to it.
     """
-    total = weight.sum()
-    shares = weight / total
-    spread = confidence * (1 - confidence)
-    variance = float(shares**2 @ spread)
-    mean = float(shares @ confidence)
+    if tail == 0.0:
+        return 0.0, 1.0
     if variance == 0.0:
         return mean, mean
-    skew = float(shares**3 @ (spread * (1 - 2 * confidence))) / variance  # skewness times the deviation
     z = ndtri(np.array([tail, 1 - tail]))
-    low, high = mean + np.sqrt(variance) * z + skew * (z**2 - 1) / 6
+    low, high = mean + np.sqrt(variance) * z + third_moment / variance * (z**2 - 1) / 6
     return max(min(float(low), mean), 0.0), min(max(float(high), mean), 1.0)
 
 

@@ -62,7 +62,7 @@ def _unlabelled(confidence: Any, metric: Metric, sample_weight: Any, doubt: Any)
     return sample
 
 
-def _check_quantiles(quantiles: Any) -> list[float]:
+def check_quantiles(quantiles: Any) -> list[float]:
     levels = as_numbers(quantiles, "quantiles")
     if levels.ndim != 1:
         raise ParameterError(f"quantiles is {shown(quantiles)}; give a list of numbers from 0 to 1.")
@@ -116,7 +116,7 @@ def noise_floor(
     """
     described = get_metric(metric)
     n_draws = check_integer(n_draws, "n_draws", 1, MOST_DRAWS)
-    levels = _check_quantiles(quantiles)
+    levels = check_quantiles(quantiles)
     evaluate = evaluator(described, options)
     sample = _unlabelled(confidence, described, sample_weight, options.get("doubt"))
     draws = redraw_outcomes([evaluate], sample, n_draws=n_draws, random_state=random_state, n_threads=n_threads)

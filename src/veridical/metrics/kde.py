@@ -106,8 +106,9 @@ def default_bandwidth(confidence: Floats, correct: Booleans, weight: Floats | No
         n_samples, n_right = float(weight.sum()), float(shares.sum())
         if n_right == 0:
             return 0.0
-        deviations = confidence - confidence @ shares / n_right
-        spread = float(np.sqrt(deviations**2 @ shares / n_right))
+        # Not with @: the threads of BLAS and ours would wait for each other.
+        deviations = confidence - (confidence * shares).sum() / n_right
+        spread = float(np.sqrt((deviations**2 * shares).sum() / n_right))
     return spread * float((2 * n_samples) ** -0.2)
 
 

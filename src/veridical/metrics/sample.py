@@ -106,10 +106,10 @@ class Sample:
         if self.weight is None:
             return float(values.mean(dtype=np.float64))
         with np.errstate(invalid="ignore"):
-            total = float(values @ self.weight)
+            total = float((values * self.weight).sum())  # not @, whose threads and ours would wait for each other
         if np.isnan(total):  # samples of weight zero do not count, even if their loss is infinite
             counted = self.weight > 0
-            total = float(values[counted] @ self.weight[counted])
+            total = float((values[counted] * self.weight[counted]).sum())
         return total / self.total_weight
 
     def vectors(self, metric: str) -> tuple[npt.NDArray[Any], Labels]:
