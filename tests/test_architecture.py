@@ -14,7 +14,8 @@ PACKAGE = Path(veridical.__file__).parent
 #: Single modules at the top -> modules that they may import.  Every package may import them.
 MODULES = {
     "_version": set(),
-    "errors": set(),
+    "_names": set(),
+    "errors": {"_names"},
     "_columns": set(),
     "_progress": set(),
     "_lazy": set(),

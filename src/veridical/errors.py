@@ -7,9 +7,14 @@ what to do about it.
 
 from __future__ import annotations
 
+from veridical._names import printable
+
 
 class VeridicalError(Exception):
-    """Base of all exceptions raised by veridical."""
+    """Base of all exceptions raised by veridical; a message is one line, whatever the names in it contain."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InvalidInputError(VeridicalError, ValueError):
@@ -56,7 +61,7 @@ class UnknownNameError(ParameterError, KeyError):
     """No method, metric or option goes by this name; the message lists those that exist."""
 
     def __str__(self) -> str:  # KeyError would print the message in quotes
-        return str(self.args[0]) if self.args else ""
+        return printable(str(self.args[0])) if self.args else ""
 
 
 class DatasetError(InvalidInputError):
@@ -93,6 +98,9 @@ class SavedFileError(VeridicalError, ValueError):
 
 class VeridicalWarning(UserWarning):
     """Base of all warnings issued by veridical."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class AbsentSourceWarning(VeridicalWarning):

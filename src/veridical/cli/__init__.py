@@ -10,11 +10,12 @@ import os
 import signal
 import sys
 import threading
-import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn
+
+from veridical._names import printable
 
 #: Exit codes: the output cannot be written or the program has a bug; bad input; Ctrl-C.
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -55,16 +56,9 @@ def run(arguments: Sequence[str] | None, interrupts: _Interrupts | None = None) 
 
 
 def print_message(text: str) -> None:
-    """Write a line to stderr; what cannot be written there is lost."""
+    """Write lines to stderr; what cannot be written there is lost."""
     with suppress(OSError):
-        print(printable(text), file=sys.stderr, flush=True)
-
-
-def printable(text: str) -> str:
-    """``text`` with control characters as escape sequences, so that no name can change the terminal's state."""
-    return "".join(
-        char if char in "\n\t" or unicodedata.category(char) != "Cc" else f"\\x{ord(char):02x}" for char in text
-    )
+        print("\n".join(map(printable, text.split("\n"))), file=sys.stderr, flush=True)
 
 
 class _Interrupts:

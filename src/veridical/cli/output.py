@@ -18,8 +18,8 @@ from rich.text import Text
 
 from veridical._columns import columns_that_fit
 from veridical._json import to_json
+from veridical._names import printable
 from veridical._progress import Progress
-from veridical.cli import printable
 
 #: Width of tables, unless stdout is a terminal with another width.
 _WIDTH = 80

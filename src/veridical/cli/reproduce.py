@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from veridical._names import printable
 from veridical._progress import Progress
 from veridical.errors import ParameterError
 
@@ -91,7 +92,7 @@ def _progress(quiet: bool) -> Iterator[Progress]:
     columns = (BarColumn(bar_width=20), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task("reading", total=None)
-        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
+        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=printable(what))
 
 
 def _open(given: dict[str, Any]) -> list[Any]:
@@ -113,7 +114,7 @@ def _print_table(table: Any, form: str, out: str | None) -> None:
 
     text = format_table(table, form)
     if out is None:
-        sys.stdout.write(text)
+        sys.stdout.write("\n".join(map(printable, text.split("\n"))))
     else:
         write_atomically(out, text.encode())
 

@@ -11,11 +11,12 @@ import jinja2
 from markupsafe import Markup
 
 from veridical._json import to_json
+from veridical._names import printable
 from veridical.metrics import METRICS
 from veridical.report.calibration_figures import count_legend, draw_reliability, draw_risk
 from veridical.report.data import ReportData
 from veridical.report.drawing import inline_svg
-from veridical.report.names import metric_text, printable, shown_title
+from veridical.report.names import metric_text, shown_title
 from veridical.report.prepare import SWEEP_METRICS
 from veridical.report.source_figures import (
     MOST_IN_MATRIX,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
-
+from veridical._names import printable
 from veridical.evaluation.methods import resolve_method
 from veridical.metrics import METRICS
 
@@ -11,11 +10,6 @@ from veridical.metrics import METRICS
 def shown_title(method: str) -> str:
     """A method's name in sentences, tables and legends."""
     return resolve_method(method).title
-
-
-def printable(name: str) -> str:
-    """``name`` without what neither XML nor a reader can take: control characters and halves of surrogate pairs."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs") else c for c in name)
 
 
 def shortened(name: str, length: int) -> str:

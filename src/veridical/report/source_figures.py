@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from veridical._names import printable
 from veridical.metrics import METRICS
 from veridical.report.data import ReportData
 from veridical.report.drawing import Drawing, cells, drawing_style, new_axes
-from veridical.report.names import metric_text, printable, shortened, shown_title
+from veridical.report.names import metric_text, shortened, shown_title
 from veridical.report.style import N_LEVELS, colour, series_roles
 
 #: A larger matrix could not be read; of more sources, those that agree least are shown.

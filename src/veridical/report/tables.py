@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from veridical._names import printable
 from veridical.evaluation import Evaluation, MethodScores
 from veridical.metrics import METRICS, SummaryRow
 from veridical.report.data import DisputedSample, ReliabilityPanel, ReportData
-from veridical.report.names import metric_text, printable, shown_title
+from veridical.report.names import metric_text, shown_title
 from veridical.report.prepare import SWEEP_METRICS
 
 

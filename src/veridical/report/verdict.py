@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from veridical._names import printable
 from veridical.evaluation import Evaluation, Inspection, MethodScores
 from veridical.report.data import Tone
-from veridical.report.names import printable, shown_title
+from veridical.report.names import shown_title
 
 #: A source with less than this part of an equal share of trust stands apart from the others.
 _STANDS_APART = 0.75

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from veridical._names import natural_order
 from veridical.errors import CheckpointError, CorruptFileError, DatasetError, ParameterError
-from veridical.predictions.files.members import natural_order
 from veridical.predictions.validation import check_choice
 from veridical.training.architectures import ARCHITECTURES, build
 from veridical.training.checkpoints import load_tensors, put_weights
@@ -161,7 +161,7 @@ def find_checkpoints(directory: str | os.PathLike[str]) -> list[Path]:
     ]
     if not files:
         raise DatasetError(f"{folder} has no checkpoints; put files there that end with {', '.join(_SUFFIXES)}.")
-    return sorted(files, key=natural_order)
+    return sorted(files, key=lambda path: natural_order(path.name))
 
 
 def load_checkpoints(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import json
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical._names import natural_order
 from veridical.errors import FileFormatError, LabelError, ShapeError
 from veridical.predictions.files.contents import Contents, reading
 from veridical.predictions.files.formats import FORMATS, format_of
@@ -67,18 +67,12 @@ def _is_labels(path: Path) -> bool:
     return path.stem.lower() == "labels" and path.suffix.lower() in READERS
 
 
-def natural_order(path: Path) -> tuple[list[tuple[int, int, str]], str]:
-    """A key by which ``member_2`` comes before ``member_10``."""
-    parts = re.findall(r"[0-9]+|[^0-9]+", path.name)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts], path.name
-
-
 def _read_members(sources: Sequence[Path], labels: Sequence[Path], where: str, kind: Kind | None) -> Contents:
     if not sources:
         raise FileFormatError(f"{where} has no prediction files; give one file per source ({', '.join(_SUFFIXES)}).")
     if len(labels) > 1:
         raise FileFormatError(f"{where} has {' and '.join(sorted(file.name for file in labels))}; keep one of them.")
-    files = sorted(sources, key=natural_order)
+    files = sorted(sources, key=lambda path: natural_order(path.name))
     first, *rest = (format_of(file).read(file, kind) for file in files)
     values = [_one_source(first.values, files[0])]
     labels_from = files[0] if first.labels is not None else None

@@ -1,0 +1,32 @@
+"""Names of files, sources and classes as people read them."""
+
+from __future__ import annotations
+
+import re
+
+#: What a terminal would act on or no encoding can hold: control characters (escape sequences and line breaks among
+#: them), halves of surrogate pairs, and marks that reverse the direction of the text after them.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(name: str) -> str:
+    r"""``name`` on one line, with an escape sequence for each character that a terminal or a file cannot take.
+
+    Examples
+    --------
+    >>> print(printable("red \x1b[31m cat"))
+    red \x1b[31m cat
+    """
+    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), name)
+
+
+def natural_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
+    """A sort key by which ``member_2`` comes before ``member_10``.
+
+    Examples
+    --------
+    >>> sorted(["member_10", "member_2", "all"], key=natural_order)
+    ['all', 'member_2', 'member_10']
+    """
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts], name
