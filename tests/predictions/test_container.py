@@ -45,7 +45,7 @@ def test_select(predictions, as_list):
 
 
 def test_select_unknown_source(predictions):
-    with pytest.raises(errors.ParameterError, match="no source is called 'q'; the sources are: a, b, c, d"):
+    with pytest.raises(errors.ParameterError, match="there is no source called 'q'; the sources are: a, b, c, d"):
         predictions.select(sources=["q"])
 
 
@@ -95,7 +95,7 @@ def test_whole_floats_are_labels():
 def test_bad_names():
     with pytest.raises(errors.ShapeError, match="1 source names for 2 sources"):
         vd.Predictions(np.full((2, 3, 2), 0.5), source_names=["only"])
-    with pytest.raises(errors.ParameterError, match="class names are one string"):
+    with pytest.raises(errors.ParameterError, match="class names are 'ab'; give a list of 2 strings"):
         vd.Predictions(np.full((2, 3, 2), 0.5), class_names="ab")
 
 
@@ -138,7 +138,7 @@ def test_names_must_differ():
 
 
 def test_masked_arrays_are_refused():
-    with pytest.raises(errors.DtypeError, match="masked"):
+    with pytest.raises(errors.DtypeError, match="masked array would lose"):
         vd.Predictions(np.ma.masked_greater(np.full((2, 3, 2), 0.5), 0.4))
 
 

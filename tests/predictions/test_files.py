@@ -397,3 +397,49 @@ def test_documented():
     for suffix, known in FORMATS.items():
         line = next(line for line in page.splitlines() if line.startswith("|") and f"`{suffix}`" in line)
         assert known.extra is None or f"`{known.extra}`" in line
+
+
+@pytest.mark.parametrize("suffix", WRITTEN)
+@pytest.mark.parametrize("dtype", [">f2", ">f4", ">f8", ">i4"])
+def test_saving_other_byte_orders(tmp_path, suffix, dtype):
+    values = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    loaded = vd.load(vd.save(vd.Predictions(values, kind="logits"), tmp_path / f"logits_big{suffix}"))
+    np.testing.assert_array_equal(loaded.values, values)
+    if not (suffix == ".csv" and dtype == ">i4"):  # text has no whole numbers of its own
+        assert loaded.dtype == np.dtype(dtype).newbyteorder("=")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (5, "the path is 5, a int; give a file name"),
+        (None, "the path is None"),
+        ("", "which is not a file name"),
+        ("a\0.npz", "which is not a file name"),
+        ("/", "is a directory; give a file name, as in /predictions.npz"),
+        (".", "is a directory"),
+    ],
+)
+def test_saving_refuses_what_is_not_a_path(path, message):
+    with pytest.raises(errors.ParameterError, match=message):
+        vd.save(vd.Predictions(np.full((1, 2, 2), 0.5)), path)
+
+
+@pytest.mark.parametrize("suffix", COMPLETE)
+@pytest.mark.parametrize("name", ["\ud800", "a\0", "\0a", "line\nbreak", "return\r", "\xa0wide", "\x1b[31m"])
+@pytest.mark.parametrize("what", ["source_names", "class_names"])
+def test_unusual_names_come_back_or_are_refused(tmp_path, suffix, name, what):
+    predictions = vd.Predictions(np.full((2, 3, 2), 0.5), **{what: [name, "b"]})
+    if is_changed_by(suffix, name):
+        with pytest.raises(errors.ParameterError, match=rf"which a \{suffix} cannot hold; rename it or save a "):
+            vd.save(predictions, tmp_path / f"p{suffix}")
+        assert not os.listdir(tmp_path)
+    else:
+        assert_same(vd.load(vd.save(predictions, tmp_path / f"p{suffix}")), predictions)
+
+
+def is_changed_by(suffix, name):
+    """Whether a format cannot hold a name as it is."""
+    if suffix == ".csv":
+        return name != name.strip() or any(character in name for character in "\0\r\ud800")
+    return (suffix == ".npz" and name.endswith("\0")) or (suffix == ".parquet" and "\ud800" in name)

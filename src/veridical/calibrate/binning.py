@@ -8,7 +8,7 @@ import numpy.typing as npt
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.metrics.binned import bin_edges
+from veridical.metrics.binned import MOST_BINS, bin_edges
 from veridical.predictions.validation import Kind, check_integer
 
 
@@ -95,7 +95,7 @@ class HistogramBinning(Calibrator):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_integer(self.n_bins, "n_bins", 1)
+        check_integer(self.n_bins, "n_bins", 1, MOST_BINS)
 
     def _check_state(self) -> None:
         check_array(self.accuracy_, "accuracy_", (-1,), 0.0, 1.0)

@@ -12,6 +12,7 @@ from veridical.calibrate.descent import Booleans, Descent
 from veridical.calibrate.starting_point import BinnedGaps, tempered_accuracy
 from veridical.calibrate.state_checks import check_array, check_number
 from veridical.combine.combined import Combined, Floats, Labels
+from veridical.metrics.binned import MOST_BINS
 from veridical.predictions.validation import (
     Kind,
     RandomState,
@@ -169,7 +170,7 @@ class OptHist(Calibrator):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_integer(self.n_bins, "n_bins", 1)
+        check_integer(self.n_bins, "n_bins", 1, MOST_BINS)
         check_random_state(self.random_state)
         check_choice(self.start, STARTS, "start")
         check_choice(self.loss_bins, LOSS_BINS, "loss_bins")

@@ -10,6 +10,9 @@ from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.predictions.validation import Kind, check_integer
 
+#: The fit holds a matrix of knots by knots.
+_MOST_KNOTS = 1_000
+
 
 class Spline(Calibrator):
     r"""Spline calibration: the derivative of a smooth fit to the cumulative calibration gap.
@@ -84,7 +87,7 @@ class Spline(Calibrator):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_integer(self.n_knots, "n_knots", 3)
+        check_integer(self.n_knots, "n_knots", 3, _MOST_KNOTS)
 
     def _check_state(self) -> None:
         check_array(self.scores_, "scores_", (-1,), 0.0, 1.0)

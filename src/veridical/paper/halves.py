@@ -18,7 +18,7 @@ from veridical.metrics.sample import Labels
 from veridical.paper.methods import Method
 from veridical.paper.scores import Scores, score_vectors
 from veridical.predictions import Predictions
-from veridical.predictions.validation import check_integer
+from veridical.predictions.validation import check_integer, check_seed
 
 Indices = npt.NDArray[np.intp]
 
@@ -41,7 +41,7 @@ class Halves:
             raise ShapeError(f"{predictions.n_samples} sample cannot be split into halves; at least two are needed.")
         self.predictions = predictions
         self.labels: Labels = predictions.labels
-        self.seed = check_integer(seed, "seed", 0)
+        self.seed = check_seed(seed, "seed")
         n_splits = check_integer(n_splits, "splits", 1)
         self.splits: list[tuple[Indices, Indices]] = [self._split(self.seed + k) for k in range(n_splits)]
         self._options = Calibrator()

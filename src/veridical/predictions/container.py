@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.errors import ParameterError, ShapeError, shown
+from veridical.predictions.arrays import as_array
 from veridical.predictions.validation import (
     KINDS,
     Array,
@@ -24,6 +25,8 @@ from veridical.predictions.validation import (
     result_dtype,
     tolerance_of,
 )
+
+_SELECTION = "give a slice, a list of indices or a mask"
 
 
 class Predictions:
@@ -96,7 +99,7 @@ class Predictions:
     @property
     def sum_tolerance(self) -> float:
         """How far from one the sum of a source's probabilities may be: as far as its coarsest source needs."""
-        return max(tolerance_of(source.dtype) for source in self)
+        return max(tolerance_of(source.dtype, self.n_classes) for source in self)
 
     @property
     def result_dtype(self) -> np.dtype[Any]:
@@ -150,13 +153,13 @@ class Predictions:
     def _source_indices(self, sources: Any) -> Any:
         if sources is None:
             return slice(None)
-        chosen = np.atleast_1d(np.asarray(sources)) if not isinstance(sources, slice) else sources
+        chosen = sources if isinstance(sources, slice) else np.atleast_1d(as_array(sources, "sources", _SELECTION))
         if isinstance(chosen, np.ndarray) and chosen.dtype.kind in "UO":
             known = {name: s for s, name in enumerate(self.source_names or ())}
             unknown = [str(name) for name in chosen if name not in known]
             if unknown:
                 raise ParameterError(
-                    f"no source is called {unknown[0]!r}; the sources are: {', '.join(known) or 'unnamed'}."
+                    f"there is no source called {unknown[0]!r}; the sources are: {', '.join(known) or 'unnamed'}."
                 )
             return np.asarray([known[name] for name in chosen], dtype=np.intp)
         return _indices(chosen, self.n_sources, "sources")
@@ -225,18 +228,19 @@ def _as_sources(values: Any, sources_axis: int) -> Array | tuple[Array, ...]:
 
 def _indices(chosen: Any, size: int, what: str) -> Any:
     """What NumPy indexes one axis of ``size`` with, checked; one number becomes a list of one."""
-    if isinstance(chosen, slice):
-        return chosen
-    wanted = np.atleast_1d(np.asarray(chosen))
-    if wanted.size == 0:
-        if what == "sources":
-            raise ParameterError("no sources are selected; at least one is needed.")
-        wanted = wanted.astype(np.intp)
+    index = chosen
+    if not isinstance(chosen, slice):
+        index = np.atleast_1d(as_array(chosen, what, _SELECTION))
+        if index.ndim != 1:
+            raise ParameterError(f"these {what} cannot be selected: they have shape {index.shape}; {_SELECTION}.")
+        index = index.astype(np.intp) if index.size == 0 else index
     try:
-        np.arange(size)[wanted]
-    except IndexError as error:
+        selected = np.arange(size)[index]
+    except (IndexError, TypeError, ValueError) as error:
         raise ParameterError(f"these {what} cannot be selected: {error}.") from None
-    return wanted
+    if what == "sources" and selected.size == 0:
+        raise ParameterError("no sources are selected; at least one is needed.")
+    return index
 
 
 def as_predictions(values: Any, kind: Kind | None = None, sources_axis: int | None = None) -> Predictions:

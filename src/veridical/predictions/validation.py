@@ -7,7 +7,11 @@ bad row, :func:`reject_row` looks at that row alone and says what is wrong with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sized
+from itertools import islice
+from numbers import Number
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -15,7 +19,6 @@ import numpy.typing as npt
 
 from veridical.errors import (
     ConfidenceError,
-    DtypeError,
     InvalidInputError,
     LabelError,
     MissingSourceError,
@@ -27,14 +30,20 @@ from veridical.errors import (
     UnknownNameError,
     shown,
 )
+from veridical.predictions.arrays import Array as Array
+from veridical.predictions.arrays import as_array
+from veridical.predictions.arrays import as_numbers as as_numbers
 
-Array = npt.NDArray[Any]
 Kind = Literal["probs", "logits", "log_probs"]
 RandomState = int | np.random.Generator | None
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-#: How far from one a distribution's sum may be, by the precision its numbers were stored in.
-SUM_TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-5}
+#: How far from one a distribution's sum may be, by the precision its numbers were stored in: at all, and more for each
+#: class, whose number is rounded (in half precision to a multiple of 2**-24) and added up in single precision.
+SUM_TOLERANCE = {"float16": (2e-3, 2**-25), "float32": (1e-4, 2**-25), "float64": (1e-5, 2**-54)}
+#: Counts of anything are smaller, and fit into the compiled loops' integers.
+_LARGEST_COUNT = 2**31 - 1
+_LARGEST_SEED = 2**63 - 1
 #: What to do with scores that look unnormalised, where one can say what they are.
 _FOR_SCORES = 'if these are unnormalised scores, say kind="logits" (on the command line --kind logits)'
 
@@ -47,25 +56,32 @@ def check_choice(value: object, choices: Iterable[str], what: str) -> str:
     return value
 
 
-def check_integer(value: object, what: str, minimum: int, maximum: int | None = None) -> int:
+def check_integer(value: object, what: str, minimum: int, maximum: int = _LARGEST_COUNT) -> int:
     """``value`` as an int in [minimum, maximum]."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_, np.timedelta64))
-    if not whole or value < minimum or (maximum is not None and value > maximum):  # type: ignore[operator]
-        bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum:,}"
+    if not whole or not minimum <= value <= maximum:  # type: ignore[operator]
+        is_usual = maximum == _LARGEST_COUNT and not (whole and value > maximum)  # type: ignore[operator]
+        bounds = f"of at least {minimum}" if is_usual else f"from {minimum} to {maximum:,}"
         raise ParameterError(f"{what} is {shown(value)}; give a whole number {bounds}.")
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
+def check_seed(value: object, what: str = "random_state") -> int:
+    """``value`` as the seed of a random generator."""
+    return check_integer(value, what, 0, _LARGEST_SEED)
+
+
 def check_real(value: object, what: str, minimum: float, maximum: float = np.inf) -> float:
-    """``value`` as a float in [minimum, maximum]."""
+    """``value`` as a finite float in [minimum, maximum]."""
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.timedelta64))
     try:
         number = float(value) if real else np.nan  # type: ignore[arg-type]
     except OverflowError:  # a whole number beyond the largest float
         number = np.nan
-    if not minimum <= number <= maximum:
+    if not (minimum <= number <= maximum and np.isfinite(number)):
         bounds = f"of at least {minimum:g}" if maximum == np.inf else f"from {minimum:g} to {maximum:g}"
-        raise ParameterError(f"{what} is {shown(value)}; give a number {bounds}.")
+        finite = "finite " if number == np.inf else ""
+        raise ParameterError(f"{what} is {shown(value)}; give a {finite}number {bounds}.")
     return number
 
 
@@ -89,40 +105,15 @@ def check_random_state(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def tolerance_of(dtype: np.dtype[Any]) -> float:
-    """How far from one a sum of probabilities stored in ``dtype`` may be."""
-    return SUM_TOLERANCE.get(dtype.name, SUM_TOLERANCE["float64"])
+def tolerance_of(dtype: np.dtype[Any], n_classes: int = 1) -> float:
+    """How far from one a sum of ``n_classes`` probabilities stored in ``dtype`` may be."""
+    base, per_class = SUM_TOLERANCE.get(dtype.name, SUM_TOLERANCE["float64"])
+    return base + per_class * n_classes
 
 
 def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float64 stays float64; everything else is computed and returned in float32."""
     return np.dtype(np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32)
-
-
-def as_array(values: Any, what: str, needed: str) -> Array:
-    """``values`` as an array of any dtype, without a copy where it is one; ``needed`` says what to give instead."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise DtypeError(f"{what}: a masked array would lose its mask; {needed}, without a mask.")
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise ShapeError(f"{what} cannot be made into one array ({_first_line(error)}); {needed}.") from None
-    except Exception as error:  # a foreign type: a tensor that requires grad, on another device, or sparse
-        raise DtypeError(
-            f"{what} of type {type(values).__name__} cannot be made into an array ({_first_line(error)}); {needed}."
-        ) from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")
-
-
-def as_numbers(values: Any, what: str) -> Array:
-    """``values`` as an array of real numbers, without a copy where it is one already."""
-    array = as_array(values, what, "give numbers in rows of equal length, with NaN where a source is absent")
-    if array.dtype.kind not in "fiub":
-        raise DtypeError(f"{what} has dtype {array.dtype}; give real numbers, for example array.astype(numpy.float32).")
-    return array
 
 
 def check_scores(values: Any, what: str, n_dims: int, axes: str) -> Array:
@@ -170,18 +161,25 @@ def check_labels(labels: Any, n_samples: int, n_classes: int) -> npt.NDArray[np.
     return array.astype(np.int64, copy=False)
 
 
-def check_names(names: Sequence[str] | None, expected: int, what: str) -> tuple[str, ...] | None:
-    """Names as a tuple of strings, one per ``what``."""
+def check_names(names: Any, expected: int, what: str) -> tuple[str, ...] | None:
+    """Names as a tuple of strings, one per ``what``; numbers and paths are names, too."""
     if names is None:
         return None
-    if isinstance(names, str):
-        raise ParameterError(f"{what} names are one string {names!r}; give a list of {expected} strings.")
-    result = tuple(str(name) for name in names)
     many = f"{what}es" if what == "class" else f"{what}s"
-    if len(result) != expected:
-        raise ShapeError(f"there are {len(result)} {what} names for {expected} {many}; give one name each.")
+    if isinstance(names, (str, bytes, set, frozenset)) or not isinstance(names, Iterable):
+        raise ParameterError(f"{what} names are {shown(names)}; give a list of {expected} strings.")
+    # No more than shows that there are too many, however long the names go on.
+    listed = list(islice(names, expected + 1))
+    if len(listed) != expected:
+        too_many = len(names) if isinstance(names, Sized) else f"more than {expected}"
+        count = too_many if listed[expected:] else len(listed)
+        raise ShapeError(f"there are {count} {what} names for {expected} {many}; give one name each.")
+    for place, name in enumerate(listed):
+        if not isinstance(name, (str, Number, os.PathLike)):
+            raise ParameterError(f"the name of {what} {place} is {shown(name)}; give a string.")
+    result = tuple(map(str, listed))
     if len(set(result)) < expected:
-        twice = next(name for name in result if result.count(name) > 1)
+        twice = next(name for name, count in Counter(result).items() if count > 1)
         raise ParameterError(f"two {many} are called {twice!r}; give each its own name.")
     return result
 
@@ -208,7 +206,7 @@ def reject_row(
         )
     with np.errstate(over="ignore"):
         total = float(values.sum() if kind == "probs" else np.exp(values).sum())
-    tolerance = tolerance_of(np.asarray(row).dtype) if tolerance is None else tolerance
+    tolerance = tolerance_of(np.asarray(row).dtype, len(values)) if tolerance is None else tolerance
     of_what = "the probabilities" if kind == "probs" else "the exponentials of the log-probabilities"
     advice = _hint(values, for_scores) if kind == "probs" else for_scores
     raise NotNormalisedError(
@@ -247,7 +245,7 @@ def check_distributions(probs: Any, what: str = "probs") -> Array:
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is named below, without a warning before
         sums = _row_sums(result)
         off = np.abs(sums - 1.0)
-        bad = ~(off <= tolerance_of(array.dtype))
+        bad = ~(off <= tolerance_of(array.dtype, array.shape[1]))
         if result.size:
             bad |= ~(result.min(axis=1) >= 0)
         if bad.any():

@@ -22,7 +22,7 @@ from veridical.metrics.sample import Sample
 from veridical.metrics.selective import aurc_of, risk_at_coverage
 from veridical.metrics.table import summary_of
 from veridical.predictions import Predictions, as_predictions
-from veridical.predictions.validation import Array, Kind, check_integer
+from veridical.predictions.validation import Array, Kind, check_seed
 from veridical.report.data import (
     ConfidenceHistogram,
     ReliabilityPanel,
@@ -62,7 +62,7 @@ def prepare_report(
     sources = sources if labels is None else labelled(sources, labels, None, None)
     if sources.n_samples == 0:
         raise ShapeError("there are no samples to report on; at least one is needed.")
-    check_integer(random_state, "random_state", 0)
+    check_seed(random_state)
     if title is not None and not isinstance(title, str):
         raise ParameterError(f"title is {title!r}; give text.")
     engine = Engine(sources)

@@ -19,7 +19,7 @@ from veridical._progress import Progress
 from veridical.errors import DatasetError, ParameterError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.files import load
-from veridical.predictions.validation import check_choice, check_integer
+from veridical.predictions.validation import check_choice, check_integer, check_seed
 from veridical.training.architectures import build, check_image_shape
 from veridical.training.batches import ImageBatches
 from veridical.training.checkpoints import TrainingState, load_tensors, put_weights, save_weights
@@ -168,7 +168,7 @@ def train_ensemble(
     >>> ensemble.predictions()
     Predictions(2 sources, 32 samples, 3 classes, kind='logits', float32, labelled)
     """
-    check_integer(random_state, "random_state", 0)
+    check_seed(random_state)
     if members is not None:
         check_integer(members, "members", 1)
     elif method == "deep":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veridical.errors import CorruptFileError, FileFormatError, ParameterError, VeridicalError
+from veridical.predictions.container import Predictions
 from veridical.predictions.validation import KINDS, Array, Kind
 
 #: Deflate packs at most 1,032 bytes into one; what claims to unpack to more than this many times its size is broken.
@@ -111,6 +112,16 @@ def check_claim(path: Path, claimed: int, stored: int) -> None:
             f"{path} claims {claimed:,} bytes of content, far more than its {stored:,} bytes can hold; it is damaged: "
             "write it again."
         )
+
+
+def check_writable_names(predictions: Predictions, refused: str, suffix: str, instead: str) -> None:
+    """Refuse names that a format would change: those in which the pattern ``refused`` is found."""
+    for what, names in (("source", predictions.source_names), ("class", predictions.class_names)):
+        for name in names or ():
+            if re.search(refused, name):
+                raise ParameterError(
+                    f"a {what} is called {name!r}, which a {suffix} cannot hold; rename it or save a {instead}."
+                )
 
 
 def declared_kind(path: str | os.PathLike[str]) -> Kind | None:

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from veridical._atomic import atomic_file
-from veridical.errors import CorruptFileError, FileFormatError, ParameterError
+from veridical.errors import CorruptFileError, FileFormatError
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, check_is_file, reading, wrong_content
+from veridical.predictions.files.contents import Contents, check_is_file, check_writable_names, reading, wrong_content
 from veridical.predictions.files.tables import (
     RESERVED,
     Table,
@@ -27,6 +27,8 @@ from veridical.predictions.files.tables import (
 from veridical.predictions.validation import Kind
 
 _WHAT = "a .csv table"
+#: Spaces around a name are layout, a carriage return ends a line, and halves of surrogate pairs have no encoding.
+_UNWRITABLE = r"^\s|\s$|[\r\0\ud800-\udfff]"
 
 
 def read_csv(path: Path, kind: Kind | None) -> Contents:
@@ -82,19 +84,11 @@ def _numbers(scores: Sequence[str], classes: Sequence[str], where: str) -> list[
     return result
 
 
-def _check_names(names: Sequence[str], what: str) -> None:
-    """Names that come back as they are: spaces around a name are layout, and a carriage return ends a line."""
-    for name in names:
-        if name != name.strip() or "\r" in name:
-            raise ParameterError(f"a {what} is called {name!r}, which a .csv cannot hold; rename it or save a .npz.")
-
-
 def write_csv(predictions: Predictions, path: Path) -> None:
     """Write the long form; numbers have as many digits as it takes to read the same ones again."""
     classes = columns_to_write(predictions)
-    _check_names(classes, "class")
-    _check_names(predictions.source_names or (), "source")
-    low_precision = predictions.dtype.name if predictions.dtype in (np.float16, np.float32) else None
+    check_writable_names(predictions, _UNWRITABLE, ".csv", ".zarr")
+    low_precision = predictions.dtype.name if predictions.dtype.name in ("float16", "float32") else None
     labels = labels_to_write(predictions)
     header = ["sample", "source", *["label"] * (labels is not None), "kind", *["dtype"] * bool(low_precision), *classes]
     with atomic_file(path) as file:

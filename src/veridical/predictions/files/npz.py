@@ -21,6 +21,7 @@ from veridical.predictions.files.contents import (
     Contents,
     check_claim,
     check_is_file,
+    check_writable_names,
     choose_scores,
     kind_of_name,
     not_an_archive,
@@ -124,6 +125,7 @@ def read_npz(path: Path, kind: Kind | None) -> Contents:
 
 def write_npz(predictions: Predictions, path: Path) -> None:
     """Write scores, labels and names, source by source."""
+    check_writable_names(predictions, "\\0$", ".npz", ".zarr")  # NumPy's strings end before their last NULs
     others: dict[str, Any] = {
         "labels": predictions.labels,
         "source_names": predictions.source_names,

@@ -12,7 +12,14 @@ from veridical._atomic import atomic_file
 from veridical._extras import require
 from veridical.errors import DtypeError, FileFormatError
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, check_claim, check_is_file, reading, wrong_content
+from veridical.predictions.files.contents import (
+    Contents,
+    check_claim,
+    check_is_file,
+    check_writable_names,
+    reading,
+    wrong_content,
+)
 from veridical.predictions.files.tables import (
     RESERVED,
     Table,
@@ -77,12 +84,13 @@ def write_parquet(predictions: Predictions, path: Path) -> None:
     pa = require("pyarrow", "parquet")
     parquet = require("pyarrow.parquet", "parquet")
     classes = columns_to_write(predictions)
+    check_writable_names(predictions, "[\ud800-\udfff]", ".parquet", ".zarr")
     source_type = pa.int64() if predictions.source_names is None else pa.string()
     fields = [("sample", pa.int64()), ("source", source_type), ("kind", pa.string())]
     labels = labels_to_write(predictions)
     if labels is not None:
         fields.append(("label", pa.string() if labels and isinstance(labels[0], str) else pa.int64()))
-    fields += [(name, pa.from_numpy_dtype(predictions.dtype)) for name in classes]
+    fields += [(name, pa.from_numpy_dtype(predictions.dtype.newbyteorder("="))) for name in classes]
     schema = pa.schema(fields)
     with (
         atomic_file(path) as file,

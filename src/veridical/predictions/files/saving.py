@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from veridical._atomic import as_path
 from veridical.errors import FileFormatError, ParameterError
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import declared_kind
@@ -51,7 +52,9 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> Path:
     """
     if not isinstance(predictions, Predictions):
         raise ParameterError(f"predictions are a {type(predictions).__name__}; make them with veridical.Predictions.")
-    target = Path(path)
+    target = as_path(path)
+    if not target.name:
+        raise ParameterError(f"{target} is a directory; give a file name, as in {target / 'predictions.npz'}.")
     target = target if target.suffix else target.with_name(target.name + _DEFAULT)
     format = FORMATS.get(target.suffix.lower())
     if format is None or format.write is None:

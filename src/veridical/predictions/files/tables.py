@@ -227,4 +227,4 @@ def rows_to_write(predictions: Predictions) -> Iterator[tuple[Any, range, Array]
     for name, source in zip(names, predictions, strict=True):
         for start in range(0, predictions.n_samples, _ROWS_AT_ONCE):
             block = range(start, min(start + _ROWS_AT_ONCE, predictions.n_samples))
-            yield name, block, np.asarray(source[block.start : block.stop], predictions.dtype)
+            yield name, block, np.asarray(source[block.start : block.stop], predictions.dtype.newbyteorder("="))

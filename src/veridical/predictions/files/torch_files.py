@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from veridical._extras import require
-from veridical.errors import DtypeError, FileFormatError
+from veridical.errors import FileFormatError
+from veridical.predictions.arrays import is_tensor, tensor_to_array
 from veridical.predictions.files.contents import (
     Contents,
+    check_claim,
     check_is_file,
     choose_scores,
     declared_kind,
@@ -64,11 +66,11 @@ def load_tensors(path: Path) -> Any:
 
 
 def _without_tensors(value: Any, torch: Any, path: Path) -> Any:
-    if isinstance(value, torch.Tensor):
-        if value.layout != torch.strided or value.is_quantized or value.is_meta:
-            raise DtypeError(f"{path} holds a sparse, quantised or meta tensor; save an ordinary one.")
-        value = value.detach()
-        return (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+    if is_tensor(value):
+        # A tensor may claim any shape with strides of zero.
+        if value.layout == torch.strided and not value.is_meta:
+            check_claim(path, value.numel() * value.element_size(), value.untyped_storage().nbytes())
+        return tensor_to_array(value, f"{path}: the tensor")
     if isinstance(value, dict):
         return {name: _without_tensors(entry, torch, path) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,0 +1,65 @@
+"""Arrays from whatever holds numbers: NumPy arrays, lists, PyTorch tensors; what would lose something is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.errors import DtypeError, ShapeError
+
+Array = npt.NDArray[Any]
+
+
+def as_array(values: Any, what: str, needed: str) -> Array:
+    """``values`` as an array of any dtype, without a copy where it is one; ``needed`` says what to give instead."""
+    if _holds_masked(values):
+        raise DtypeError(f"{what}: a masked array would lose its mask; {needed}, without a mask.")
+    if is_tensor(values):
+        return tensor_to_array(values, what)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ShapeError(f"{what} cannot be made into one array ({_first_line(error)}); {needed}.") from None
+    except Exception as error:  # a foreign type may raise anything
+        raise DtypeError(
+            f"{what} of type {type(values).__name__} cannot be made into an array ({_first_line(error)}); {needed}."
+        ) from None
+
+
+def as_numbers(values: Any, what: str) -> Array:
+    """``values`` as an array of real numbers, without a copy where it is one already."""
+    array = as_array(values, what, "give numbers in rows of equal length, with NaN where a source is absent")
+    if array.dtype.kind not in "fiub":
+        raise DtypeError(f"{what} has dtype {array.dtype}; give real numbers, for example array.astype(numpy.float32).")
+    return array
+
+
+def _holds_masked(values: Any, depth: int = 2) -> bool:
+    """Whether it is a masked array, or a list of sources or of their rows with one in it; NumPy would drop its mask."""
+    if depth and isinstance(values, (list, tuple)):
+        return any(_holds_masked(entry, depth - 1) for entry in values)
+    return isinstance(values, np.ma.MaskedArray)
+
+
+def is_tensor(values: Any) -> bool:
+    """Whether it is a PyTorch tensor; told by the names of its types, so that PyTorch is not imported."""
+    return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in type(values).__mro__)
+
+
+def tensor_to_array(tensor: Any, what: str) -> Array:
+    """The numbers of a PyTorch tensor; in the same memory, unless they are on another device or bfloat16."""
+    if str(tensor.layout) != "torch.strided" or tensor.is_quantized:
+        raise DtypeError(f"{what} is a sparse or quantised tensor; give tensor.to_dense() or tensor.dequantize().")
+    if tensor.is_meta:
+        raise DtypeError(f"{what} is a meta tensor, which has a shape and no numbers; give an ordinary one.")
+    tensor = tensor.detach().cpu()
+    if str(tensor.dtype).startswith(("torch.bfloat16", "torch.float8")):  # NumPy has no such numbers
+        tensor = tensor.float()
+    array: Array = tensor.resolve_conj().resolve_neg().numpy()
+    return array
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
