@@ -17,6 +17,7 @@ MODULES = {
     "_names": set(),
     "errors": {"_names"},
     "_columns": set(),
+    "_html": set(),
     "_progress": set(),
     "_lazy": set(),
     "_extras": {"errors"},

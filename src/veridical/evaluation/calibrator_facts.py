@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from veridical._html import html_table
 from veridical.calibrate import Calibrator
 from veridical.calibrate.saving import describe
 from veridical.evaluation.scores import SCHEMA
-from veridical.evaluation.tables import html_table
 
 #: Arrays of more numbers are shown by their shape and range.
 _FEW = 6

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical._html import html_table
 from veridical._progress import Progress, no_progress
 from veridical._version import versions
 from veridical.calibrate import calibrators
@@ -18,7 +19,6 @@ from veridical.evaluation.engine import Engine, half_split
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.methods import resolve_method, resolve_methods
 from veridical.evaluation.scores import SCHEMA, labelled, score
-from veridical.evaluation.tables import html_table
 from veridical.metrics import METRICS, SUMMARY_METRICS
 from veridical.predictions.validation import Kind, check_integer
 

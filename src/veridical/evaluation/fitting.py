@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from veridical._atomic import atomic_file
+from veridical._html import html_table
 from veridical._outputs import check_outputs
 from veridical._progress import Progress
 from veridical.calibrate import Calibrator
@@ -17,7 +18,6 @@ from veridical.errors import FileFormatError, ParameterError
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.methods import Method, resolve_method
 from veridical.evaluation.scores import Evaluation, EvaluationRun, labelled, run_evaluation
-from veridical.evaluation.tables import html_table
 from veridical.predictions import as_predictions
 from veridical.predictions.validation import Array, Kind
 

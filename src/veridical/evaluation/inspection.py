@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from veridical._html import html_table
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.scores import SCHEMA
-from veridical.evaluation.tables import html_table
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import Array, Kind
 

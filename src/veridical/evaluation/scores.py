@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical._html import html_table
 from veridical._progress import Progress, no_progress
 from veridical._version import versions
 from veridical.combine import label_free_combiners
@@ -16,7 +17,6 @@ from veridical.errors import AbsentSourceWarning, LabelError
 from veridical.evaluation.engine import Engine, Outcome, Shared, Split, half_split
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.methods import MEMBERS, Method, resolve_methods
-from veridical.evaluation.tables import html_table
 from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
 from veridical.metrics.sample import Labels, Sample
 from veridical.metrics.table import summary_of

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from veridical._html import html_table
 from veridical._json import to_plain
 from veridical.metrics.floors import NoiseFloor
 from veridical.metrics.intervals import interval_of
@@ -94,9 +94,7 @@ class Summary:
 
     def _repr_html_(self) -> str:
         heading, *rows = self.table()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(heading, rows)
 
 
 def _floors(metrics: list[Metric], sample: Sample, n_draws: int, **how: Any) -> dict[str, NoiseFloor]:
