@@ -6,6 +6,8 @@ import os
 import pickle
 import pickletools
 import re
+import subprocess
+import sys
 from collections import OrderedDict
 from fractions import Fraction
 from pathlib import Path
@@ -179,7 +181,7 @@ def test_zeros_of_any_length_are_not_made(tmp_path: Path) -> None:
 
 
 CONTENT = pickle.dumps({b"data": np.arange(20, dtype=np.uint8), b"labels": [1, 2]}, protocol=2)
-ONE_SENTENCE = r"file\.pk (is no whole pickle|is refused)"
+ONE_SENTENCE = r"file\.pk (is not a whole pickle|is refused)"
 
 
 @given(cut=st.integers(0, len(CONTENT) - 1))
@@ -214,8 +216,79 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_plain_pickle(tmp_path / "nothing.pk")
 
 
-def test_a_container_within_itself_is_no_plain_value(tmp_path: Path) -> None:
+def test_container_within_itself_is_refused(tmp_path: Path) -> None:
     endless: list[object] = []
     endless.append(endless)
-    with pytest.raises(CorruptFileError, match="no whole pickle"):
+    with pytest.raises(CorruptFileError, match="a container holds itself"):
         load_plain_pickle(written(tmp_path, pickle.dumps(endless)))
+
+
+def nested_lists(depth: int) -> bytes:
+    """[[...], the same list again], ``depth`` times: a few bytes for 2 ** depth values."""
+    content = b"]q\x00"
+    for level in range(depth):
+        content += b"](h" + bytes([level]) + b"h" + bytes([level]) + b"eq" + bytes([level + 1])
+    return content + b"."
+
+
+def again_and_again(made: bytes, again: bytes, times: int) -> bytes:
+    """A value under number 0, and ``times`` calls that make another of it, all in one tuple."""
+    return b"(" + made + b"q\x000" + again * times + b"t."
+
+
+HALF_A_MEGABYTE = b"X" + (500_000).to_bytes(4, "little") + b"a" * 500_000
+BYTES = b"B" + HALF_A_MEGABYTE[1:]
+LONG_LIST = b"](" + b"N" * 100_000 + b"e"
+ARRAY_OF_BYTES = b"cnumpy._core.numeric\n_frombuffer\n(h\x00cnumpy\ndtype\n(X\x02\x00\x00\x00u1tRJ\x20\xa1\x07\x00\x85X\x01\x00\x00\x00CtR"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x80\x02Kxr\xff\xff\xff\x7f.", "it numbers a value 2,147,483,647, and is 10 bytes long"),
+        (b"I1\np99999999999\n.", "it numbers a value 99,999,999,999"),
+        (nested_lists(40), "hold the same values again and again"),
+        (b"\x80\x05\x96" + b"\xff" * 7 + b"\x00ab.", "bytearray8"),
+        (again_and_again(HALF_A_MEGABYTE, b"c_codecs\nencode\n(h\x00tR", 1000), "than a file of its length holds"),
+        (again_and_again(BYTES, ARRAY_OF_BYTES, 1000), "than a file of its length holds"),
+        (again_and_again(LONG_LIST, b"cbuiltins\nlist\n(h\x00tR", 100_000), "than a file of its length holds"),
+        (again_and_again(LONG_LIST, b"h\x00", 100_000), "hold the same values again and again"),
+    ],
+    ids=["memo", "memo as text", "nested", "bytearray", "encode", "arrays", "copies", "shared"],
+)
+def test_short_pickles_take_little_memory_and_time(tmp_path: Path, content: bytes, message: str) -> None:
+    """In a process that may have only so much of both."""
+    path = written(tmp_path, content)
+    program = (
+        "import resource, sys\n"
+        "from veridical.errors import CorruptFileError\n"
+        "from veridical.predictions.safe_pickle import load_plain_pickle\n"
+        "resource.setrlimit(resource.RLIMIT_CPU, (20, 20))\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "try: load_plain_pickle(sys.argv[1])\n"
+        "except CorruptFileError as error: print(error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+    sentence, kilobytes = done.stdout.splitlines()
+    assert re.search(message, sentence)
+    assert int(kilobytes) * 1024 < 130 * len(content) + (20 << 20)
+
+
+def test_shared_values_are_read_once(tmp_path: Path) -> None:
+    row, array = [1, 2], np.arange(3)
+    value = load_plain_pickle(written(tmp_path, pickle.dumps([row, row, array, array])))
+    assert value[0] is value[1]
+    assert value[2] is value[3]
+    value[2][0] = 9
+    assert value[3].tolist() == [9, 1, 2]
+
+
+@pytest.mark.parametrize("depth", [50, 100_000])
+def test_deep_nesting_is_read_or_refused(tmp_path: Path, depth: int) -> None:
+    path = written(tmp_path, b"]" * depth + b"a" * (depth - 1) + b".")
+    if depth == 50:
+        assert str(load_plain_pickle(path)) == "[" * depth + "]" * depth
+    else:
+        with pytest.raises(CorruptFileError, match="is not a whole pickle"):
+            load_plain_pickle(path)

@@ -20,7 +20,7 @@ from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.methods import resolve_method, resolve_methods
 from veridical.evaluation.scores import SCHEMA, labelled, score
 from veridical.metrics import METRICS, SUMMARY_METRICS
-from veridical.predictions.validation import Kind, check_integer
+from veridical.predictions.validation import Kind, check_integer, check_seed
 
 #: "auto" repeats all others in every split and identity is the mean: both are left out unless asked for.
 _NOT_BY_DEFAULT = ("auto", "identity")
@@ -138,7 +138,7 @@ def compare_calibrators(
     MethodComparison
     """
     check_integer(n_splits, "n_splits", 1)
-    check_integer(random_state, "random_state", 0)
+    check_seed(random_state)
     labelled_predictions = labelled(predictions, labels, kind, sources_axis)
     default = [*label_free_combiners(), *(name for name in calibrators() if name not in _NOT_BY_DEFAULT), *_ON_POOLS]
     resolved = resolve_methods(default if methods is None else methods)

@@ -4,6 +4,9 @@ A pickle is a program: it may name any function of any module and have it called
 label files come as pickles all the same.  Here the program may name only the few constructors that arrays, byte
 strings and containers need; each of them is replaced by one of ours that checks its arguments, and everything else
 is refused before it runs.
+
+A short program may also ask for much memory: by an entry far up in its table of values, by values that are made again
+and again, by lists that contain the same list many times.  All of that is limited by the length of the file.
 """
 
 from __future__ import annotations
@@ -11,7 +14,9 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import pickletools
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +26,20 @@ from veridical.errors import CorruptFileError, UnsafePickleError
 
 #: Array element types that hold numbers or text; never objects, whose elements would be pickles again.
 _PLAIN_KINDS = "biufcSU"
+#: Bytes of values, and values in containers, that may be made of one byte of a file, and of any file.
+_BYTES_PER_BYTE, _VALUES_PER_BYTE, _ALWAYS_ALLOWED = 64, 8, 1 << 16
+
+
+class _Allowance:
+    """How many bytes of values a pickle may still have made."""
+
+    def __init__(self, length: int) -> None:
+        self.left = _BYTES_PER_BYTE * length + _ALWAYS_ALLOWED
+
+    def spend(self, n_bytes: int) -> None:
+        self.left -= n_bytes
+        if self.left < 0:
+            raise UnsafePickleError("it makes more of its values than a file of its length holds")
 
 
 class _Dtype:
@@ -41,11 +60,15 @@ class _Dtype:
 class _Array:
     """An array under construction: made by :meth:`__setstate__` from a block of plain numbers."""
 
-    def __init__(self, *_class_shape_typecode: Any) -> None:
+    def __init__(self, allowance: _Allowance, *_class_shape_typecode: Any) -> None:
+        self.allowance = allowance
         self.value: np.ndarray[Any, Any] | None = None
 
     def __setstate__(self, state: Any) -> None:
         _version, shape, dtype, is_fortran, content = state
+        if isinstance(content, str):  # byte strings of Python 2
+            self.allowance.spend(len(content))
+            content = content.encode("latin-1")
         self.value = _array_from_buffer(content, dtype, shape, "F" if is_fortran else "C")
 
 
@@ -56,31 +79,40 @@ def _check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _array_from_buffer(content: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray[Any, Any]:
-    """Stands for numpy's ``_frombuffer``, which protocol 5 uses."""
+    """Stands for numpy's ``_frombuffer``, which protocol 5 uses; a view of ``content``, until the pickle is read."""
     if not isinstance(dtype, _Dtype):
         raise UnsafePickleError("it holds an array without an element type")
-    content = content.encode("latin-1") if isinstance(content, str) else content  # byte strings of Python 2
     if not isinstance(content, (bytes, bytearray)):
         raise UnsafePickleError("it holds an array of objects, and only numbers and text are read")
-    numbers = np.frombuffer(bytes(content), dtype.value).reshape(shape, order="F" if order == "F" else "C")
-    return numbers.copy(order="K")  # what lies on bytes cannot be written to
+    return np.frombuffer(content, dtype.value).reshape(shape, order="F" if order == "F" else "C")
 
 
 def _new_scalar(dtype: Any, content: Any) -> Any:
     """Stands for numpy's ``scalar``."""
+    content = content.encode("latin-1") if isinstance(content, str) else content  # byte strings of Python 2
     return _array_from_buffer(content, dtype, (1,), "C")[0]
 
 
-def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+def _encode(allowance: _Allowance, text: Any, encoding: Any = "latin1") -> bytes:
     """Stands for ``_codecs.encode``, with which Python 3 writes byte strings for Python 2."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1", "utf-8"):
         raise UnsafePickleError("it encodes something other than text")
+    allowance.spend(4 * len(text))
     return text.encode(encoding)
 
 
-def _new_bytes(content: Any = b"", encoding: Any = "latin1") -> bytes:
+def _new_bytes(allowance: _Allowance, content: Any = b"", encoding: Any = "latin1") -> bytes:
     """Stands for ``bytes`` and ``bytearray``, which would also make zeros of any length asked for."""
-    return bytes(content) if isinstance(content, (bytes, bytearray)) else _encode(content, encoding)
+    if not isinstance(content, (bytes, bytearray)):
+        return _encode(allowance, content, encoding)
+    allowance.spend(len(content))
+    return bytes(content)
+
+
+def _new_container(kind: type, allowance: _Allowance, *content: Any) -> Any:
+    """Stands for ``list``, ``tuple``, ``dict``, ``set`` and ``frozenset``, which copy what they are given."""
+    allowance.spend(8 * sum(map(len, content)))
+    return kind(*content)
 
 
 class _StandIn:
@@ -102,34 +134,39 @@ class _StandIn:
         raise UnsafePickleError("it tries to change the reader")
 
 
-def _names() -> dict[tuple[str, str], _StandIn]:
-    """(module, name) in the pickle -> what is called in its place."""
+def _constructors() -> dict[tuple[str, str], Callable[..., Any]]:
+    """(module, name) in the pickle -> what is called in its place, with the pickle's allowance before its arguments."""
     numpy_parts: dict[tuple[str, str], Callable[..., Any]] = {
         ("multiarray", "_reconstruct"): _Array,
-        ("multiarray", "scalar"): _new_scalar,
-        ("numeric", "_frombuffer"): _array_from_buffer,
+        ("multiarray", "scalar"): lambda _, *arguments: _new_scalar(*arguments),
+        ("numeric", "_frombuffer"): lambda _, *arguments: _array_from_buffer(*arguments),
     }
     calls: dict[tuple[str, str], Callable[..., Any]] = {
         ("numpy", "ndarray"): _Array,
-        ("numpy", "dtype"): _Dtype,
+        ("numpy", "dtype"): lambda _, *arguments: _Dtype(*arguments),
         ("_codecs", "encode"): _encode,
-        ("collections", "OrderedDict"): dict,
+        ("collections", "OrderedDict"): partial(_new_container, dict),
     }
     for core in ("core", "_core"):  # NumPy 1 and 2
         calls |= {(f"numpy.{core}.{module}", name): call for (module, name), call in numpy_parts.items()}
     for builtins in ("builtins", "__builtin__"):  # Python 3 and 2
-        calls |= {(builtins, kind.__name__): kind for kind in (list, tuple, dict, set, frozenset)}
+        for kind in (list, tuple, dict, set, frozenset):
+            calls[builtins, kind.__name__] = partial(_new_container, kind)
         calls |= {(builtins, name): _new_bytes for name in ("bytes", "bytearray")}
-    return {name: _StandIn(call) for name, call in calls.items()}
+    return calls
 
 
-_ALLOWED = _names()
+_ALLOWED = _constructors()
 
 
 class _PlainUnpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, allowance: _Allowance, *, encoding: str) -> None:
+        super().__init__(file, encoding=encoding)
+        self._allowance = allowance
+
     def find_class(self, module: str, name: str) -> Any:
         try:
-            return _ALLOWED[module, name]
+            return _StandIn(partial(_ALLOWED[module, name], self._allowance))
         except KeyError:
             raise UnsafePickleError(
                 f"it asks for {module}.{name}, which is neither an array nor a plain value"
@@ -173,28 +210,67 @@ def load_plain_pickle(path: str | os.PathLike[str], *, encoding: str = "bytes") 
         content = Path(path).read_bytes()
     except OSError as error:
         raise CorruptFileError(f"{path} cannot be read ({error.strerror}).") from error
-    stream = io.BytesIO(content)
     try:
-        value = _finished(_PlainUnpickler(stream, encoding=encoding).load())
-        if stream.tell() < len(content):
-            raise EOFError(f"it stops after {stream.tell():,} of {len(content):,} bytes")
-        return value
+        return _load(content, encoding)
     except UnsafePickleError as error:
         raise UnsafePickleError(
             f"{path} is refused: {error.args[0]}; a pickle can run programs, so take the file from its publisher again."
         ) from None
     except Exception as error:  # a damaged pickle can fail in any of the constructors, with any exception
         raise CorruptFileError(
-            f"{path} is no whole pickle ({type(error).__name__}: {error}); it may be truncated: fetch it again."
+            f"{path} is not a whole pickle ({type(error).__name__}: {error}); it may be truncated: fetch it again."
         ) from None
 
 
-def _finished(value: Any) -> Any:
-    """The same value with what was under construction replaced by what was made."""
-    if isinstance(value, (_Array, _Dtype)):
-        return value.value
-    if isinstance(value, dict):
-        return {key: _finished(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_finished(item) for item in value)
-    return value
+def _load(content: bytes, encoding: str) -> Any:
+    for operation, argument, _ in pickletools.genops(content):  # reads every length before memory is taken for it
+        number = int(argument or 0) if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") else 0
+        if number > len(content):
+            raise UnsafePickleError(f"it numbers a value {number:,}, and is {len(content):,} bytes long")
+    stream = io.BytesIO(content)
+    allowance = _Allowance(len(content))
+    value = _PlainUnpickler(stream, allowance, encoding=encoding).load()
+    if stream.tell() < len(content):
+        raise EOFError(f"it stops after {stream.tell():,} of {len(content):,} bytes")
+    result, n_values = _Finishing(allowance).finish(value)
+    if n_values > _VALUES_PER_BYTE * len(content) + _ALWAYS_ALLOWED:
+        raise UnsafePickleError("its containers hold the same values again and again")
+    return result
+
+
+class _Finishing:
+    """Replaces what was under construction by what was made, each object once, and counts the values in containers."""
+
+    def __init__(self, allowance: _Allowance) -> None:
+        self._allowance = allowance
+        # The objects are kept, so that no other gets the identity of one that is gone.
+        self._finished: dict[int, tuple[Any, tuple[Any, int] | None]] = {}
+
+    def finish(self, value: Any) -> tuple[Any, int]:
+        """The finished value, and how many values it holds, those of shared containers counted each time."""
+        if not isinstance(value, (_Array, _Dtype, np.ndarray, dict, list, tuple)):
+            return value, 1
+        known = self._finished.get(id(value))
+        if known is None:
+            self._finished[id(value)] = value, None
+            known = value, self._finish(value)
+            self._finished[id(value)] = known
+        if known[1] is None:
+            raise ValueError("a container holds itself")
+        return known[1]
+
+    def _finish(self, value: Any) -> tuple[Any, int]:
+        if isinstance(value, _Dtype):
+            return value.value, 1
+        if isinstance(value, (_Array, np.ndarray)):
+            array = value.value if isinstance(value, _Array) else value
+            if array is None:
+                return None, 1
+            self._allowance.spend(array.nbytes)
+            return array.copy(order="K"), array.size  # a view of bytes cannot be written to
+        entries = [self.finish(entry) for entry in (value.values() if isinstance(value, dict) else value)]
+        n_values = 1 + sum(count for _, count in entries)
+        finished = [entry for entry, _ in entries]
+        if isinstance(value, dict):
+            return dict(zip(value, finished, strict=True)), n_values
+        return type(value)(finished), n_values
