@@ -183,6 +183,8 @@ class IROvA(Calibrator):
     def _check_state(self) -> None:
         starts = self.starts_
         check_array(starts, "starts_", (-1,), 0.0)
+        check_array(self.thresholds_, "thresholds_", (-1,))
+        check_array(self.values_, "values_", self.thresholds_.shape)
         if len(starts) != self.n_classes_ + 1 or starts[0] != 0 or starts[-1] != len(self.thresholds_):
             raise ValueError(f"the steps of {self.n_classes_} classes start at {starts}")
         if (starts != np.floor(starts)).any() or (np.diff(starts) < 1).any():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical._atomic import write_atomically
+from veridical._atomic import as_path, write_atomically
 from veridical._version import __version__
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array, check_number
@@ -32,6 +33,8 @@ SCHEMA_VERSION = 1
 LARGE = 100_000
 #: No file makes us believe in more sources or classes than this.
 _MOST = 10_000_000
+#: Larger arrays are beside the document.
+_MOST_BYTES = 64 << 20
 #: What a document says, no more and no less; the outermost one may also name its arrays and carry checksums.
 _ENTRIES = frozenset(
     ("format", "schema", "veridical", "method", "parameters", "n_sources", "n_classes", "pooling", "state")
@@ -66,7 +69,7 @@ def check_target(path: str | Path) -> Path:
 def _arrays_of(path: Path) -> Path | None:
     """The file with the arrays of the calibrator that is saved at ``path``, if one is and has such a file."""
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(_read_bytes(path))
         _check_format(document)
         name = document["arrays"]
     except (OSError, ValueError, KeyError, RecursionError):
@@ -138,9 +141,9 @@ def load_calibrator(path: str | Path) -> Calibrator:
     >>> vd.load_calibrator(path)
     Temperature()
     """
-    source = Path(path)
+    source = as_path(path)
     try:
-        document = json.loads(source.read_bytes(), parse_constant=_refuse_constant)
+        document = json.loads(_read_bytes(source), parse_constant=_refuse_constant)
     except FileNotFoundError:
         raise SavedFileError(f"there is no file {source}; give the path that save wrote to.") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -154,9 +157,25 @@ def load_calibrator(path: str | Path) -> Calibrator:
         return _read(decode(document, source, name, sum_beside))
     except SavedFileError:
         raise
-    except (InvalidInputError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (
+        InvalidInputError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SavedFileError(f"{source} is not a calibrator that veridical saved: {reason}.") from None
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The content of a regular file that is not larger than any calibrator; devices and pipes may have no end."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        raise ValueError(f"it is not a regular file of at most {_MOST_BYTES >> 20} MB")
+    return path.read_bytes()
 
 
 def _refuse_constant(name: str) -> None:
