@@ -239,8 +239,10 @@ def again_and_again(made: bytes, again: bytes, times: int) -> bytes:
 HALF_A_MEGABYTE = b"X" + (500_000).to_bytes(4, "little") + b"a" * 500_000
 BYTES = b"B" + HALF_A_MEGABYTE[1:]
 LONG_LIST = b"](" + b"N" * 100_000 + b"e"
-ARRAY_OF_BYTES = b"cnumpy._core.numeric\n_frombuffer\n(h\x00cnumpy\ndtype\n(X\x02\x00\x00\x00u1tR"
+ARRAY_OF_BYTES = (
+    b"cnumpy._core.numeric\n_frombuffer\n(h\x00cnumpy\ndtype\n(X\x02\x00\x00\x00u1tR"
     b"J\x20\xa1\x07\x00\x85X\x01\x00\x00\x00CtR"
+)
 
 
 @pytest.mark.parametrize(

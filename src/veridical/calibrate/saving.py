@@ -23,7 +23,7 @@ from veridical.calibrate.stored_arrays import count_numbers, decode, encode_besi
 from veridical.combine.combiner import Combiner
 from veridical.combine.pools import MOST_EXPONENT
 from veridical.combine.registry import COMBINERS
-from veridical.errors import FileFormatError, InvalidInputError, ParameterError, SavedFileError
+from veridical.errors import FileFormatError, ParameterError, SavedFileError
 from veridical.predictions.validation import check_names
 
 FORMAT = "veridical calibrator"
@@ -157,15 +157,7 @@ def load_calibrator(path: str | Path) -> Calibrator:
         return _read(decode(document, source, name, sum_beside))
     except SavedFileError:
         raise
-    except (
-        InvalidInputError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SavedFileError(f"{source} is not a calibrator that veridical saved: {reason}.") from None
 
