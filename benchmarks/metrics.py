@@ -85,6 +85,18 @@ def large_rows() -> Iterator[Row]:
     yield "ece, equal width, N = 10 million", width, "5 of np.sum"
 
 
+def state_rows() -> Iterator[Row]:
+    """A mergeable state of ten million confidences, and what merging costs."""
+    correct, confidence = outcomes(10_000_000)
+    update = best_ratio(lambda: metrics.CalibrationState().update(correct, confidence), lambda: np.sort(confidence), 3)
+    yield "CalibrationState.update, N = 10 million", update, "1.5 of np.sort"
+    state = metrics.CalibrationState().update(correct, confidence)
+    compute = best_ratio(state.compute, lambda: metrics.summary(correct, confidence, floors=False), 3)
+    yield "CalibrationState.compute, N = 10 million", compute, "1/20 of summary"
+    merge = best_ratio(lambda: state.merge(state), state.compute, 20)
+    yield "CalibrationState.merge", merge, "1/5 of compute"
+
+
 def resampling_rows() -> Iterator[Row]:
     """Bootstrap of 1,000 resamples of 10,000 samples."""
     correct, confidence = outcomes(10_000)
@@ -97,7 +109,7 @@ def resampling_rows() -> Iterator[Row]:
 def main() -> None:
     """Print the table."""
     print(f"{'what':<62}{'ms':>10}{'against, ms':>14}{'ratio':>10}  at most")
-    for rows in (kde_rows, large_rows, resampling_rows):
+    for rows in (kde_rows, large_rows, state_rows, resampling_rows):
         for what, (ratio, ours, theirs), limit in rows():
             print(f"{what:<62}{ours * 1e3:>10.2f}{theirs * 1e3:>14.2f}{ratio:>10.5f}  {limit}")
 

@@ -298,6 +298,18 @@ def spread_onto_grid(confidence, correct, weight, origin, per_step, n_nodes):
     return masses
 
 
+def cell_sums(confidence, correct, n_cells, bits):
+    """Samples, right ones, and sums of confidences as multiples of 2^-bits above the cell's lower edge."""
+    edges = np.linspace(0, 1, n_cells + 1)
+    sums = [[0] * n_cells for _ in range(4)]
+    for w, c in zip(confidence, correct, strict=True):
+        j = bin_of(w, edges)
+        offset = round(float(w) * 2**bits) - round(float(edges[j]) * 2**bits)
+        for row, amount in enumerate((1, int(c), offset, offset * int(c))):
+            sums[row][j] += amount
+    return sums
+
+
 def absolute_integral(values, n_steps=2000):
     """Midpoint rule for the integral of |f|, f linear between the values."""
     total = 0.0

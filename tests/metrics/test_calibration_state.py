@@ -206,6 +206,14 @@ class TestNoiseFloors:
         for name, floor in one.items():
             np.testing.assert_array_equal(floor.draws, two[name].draws)
 
+    def test_floors_of_chosen_metrics(self, rng):
+        correct, confidence = smooth_samples(rng, "calibrated", 500)
+        state = CalibrationState().update(correct, confidence)
+        floors = state.noise_floors(["ks_error"], n_draws=5, quantiles=[0.99])
+        np.testing.assert_array_equal(floors["ks_error"].draws, state.noise_floors(n_draws=5)["ks_error"].draws)
+        assert list(floors) == ["ks_error"]
+        assert list(floors["ks_error"].quantiles) == [0.99]
+
     def test_floors_of_certain_predictions_are_zero(self):
         floors = CalibrationState().update([True, False], [1.0, 1.0]).noise_floors(n_draws=3)
         assert {floor.mean for floor in floors.values()} == {0.0}
@@ -304,6 +312,14 @@ class TestInput:
         for options in ({"n_bins": 0}, {"n_bins": 31}, {"confidence_level": 2}):
             with pytest.raises(errors.ParameterError, match=next(iter(options))):
                 state.compute(**options)
-        for options in ({"n_draws": 0}, {"quantiles": [2]}, {"random_state": "seed"}, {"n_threads": 0}):
+        for options in (
+            {"n_draws": 0},
+            {"quantiles": [2]},
+            {"random_state": "seed"},
+            {"n_threads": 0},
+            {"metrics": "ece"},
+            {"metrics": ["nll"]},
+            {"metrics": 5},
+        ):
             with pytest.raises(errors.ParameterError):
                 state.noise_floors(**options)

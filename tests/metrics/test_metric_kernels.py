@@ -13,6 +13,7 @@ from veridical._kernels.binning import (
     histogram_gradient,
     largest_cumulative_gap,
 )
+from veridical._kernels.cells import add_to_cells
 from veridical._kernels.density import absolute_integral, gather_slopes, spread_onto_grid
 from veridical._kernels.outcomes import count_distribution
 
@@ -79,6 +80,17 @@ def test_largest_cumulative_gap(sample):
     order = np.argsort(confidence)
     gap = largest_cumulative_gap(confidence[order], correct[order], None) / len(confidence)
     assert gap == pytest.approx(naive.ks_error(confidence, correct), abs=1e-12)
+
+
+@settings(max_examples=examples(100))
+@given(outcomes(), st.sampled_from([1, 2, 7, 15, 30, 60, 1920]), st.sampled_from([20, 36]))
+def test_add_to_cells(sample, n_cells, bits):
+    confidence, correct, _ = sample
+    edges = np.linspace(0, 1, n_cells + 1)
+    low = np.rint(edges[:-1] * 2.0**bits).astype(np.int64)
+    sums = np.zeros((4, n_cells), dtype=np.int64)
+    add_to_cells(confidence, correct, edges, low, 2.0**bits, sums)
+    np.testing.assert_array_equal(sums, naive.cell_sums(confidence, correct, n_cells, bits))
 
 
 @settings(max_examples=examples(100))

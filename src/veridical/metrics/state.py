@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from veridical._json import read_json, write_json
+from veridical._atomic import write_atomically
+from veridical._json import read_json, to_json
+from veridical._kernels.cells import add_to_cells
+from veridical._parallel import run_blocks
 from veridical.errors import CorruptFileError, ParameterError, ShapeError, shown
 from veridical.metrics.cells import Cells
 from veridical.metrics.floors import NoiseFloor, check_quantiles
 from veridical.metrics.resampling import MOST_DRAWS
 from veridical.metrics.sample import Floats, Sample, check_sample
-from veridical.metrics.state_summary import StateSummary, floor_draws, summarise
+from veridical.metrics.state_summary import StateSummary, check_errors, floor_draws, summarise
 from veridical.predictions.validation import RandomState, check_integer, check_real
 
 Integers = npt.NDArray[np.int64]
@@ -28,7 +31,7 @@ _BITS = 36
 _TYPE, _SCHEMA = "calibration state", 1
 _ARRAYS = ("count", "correct", "offset", "right_offset")
 _SCALARS = ("n_with_distributions", "nll", "n_infinite", "brier")
-#: How many numbers of the distributions are converted to float64 at a time.
+#: How many numbers are worked on at a time.
 _BLOCK_NUMBERS = 1 << 20
 
 
@@ -149,6 +152,7 @@ class CalibrationState:
 
     def noise_floors(
         self,
+        metrics: Iterable[str] | None = None,
         *,
         n_bins: int = 15,
         n_draws: int = 200,
@@ -163,6 +167,8 @@ class CalibrationState:
 
         Parameters
         ----------
+        metrics : sequence of str, optional
+            Of "ece_kde", "ece", "ece_width" and "ks_error"; by default all of them.
         n_bins, n_draws : int
         quantiles : sequence of numbers from 0 to 1
         random_state : int, numpy.random.Generator or None
@@ -171,12 +177,13 @@ class CalibrationState:
         Returns
         -------
         dict
-            Metric -> NoiseFloor, for the calibration errors of :meth:`compute`.
+            Metric -> NoiseFloor.
         """
         n_bins = check_integer(n_bins, "n_bins", 1, self.n_cells)
         n_draws = check_integer(n_draws, "n_draws", 1, MOST_DRAWS)
         levels = check_quantiles(quantiles)
-        draws = floor_draws(self.cells(), n_bins, n_draws, random_state, n_threads)
+        names = check_errors(metrics)
+        draws = floor_draws(self.cells(), names, n_bins, n_draws, random_state, n_threads)
         return {name: NoiseFloor.from_draws(name, values, levels) for name, values in draws.items()}
 
     def cells(self) -> Cells:
@@ -184,7 +191,7 @@ class CalibrationState:
         index = np.flatnonzero(self.count)
         if index.size == 0:
             raise ShapeError("the state is empty; update it with at least one sample.")
-        low = np.rint(np.ldexp(np.linspace(0.0, 1.0, self.n_cells + 1)[index], _BITS))
+        low = self._edges_and_units()[1][index].astype(np.float64)
         count, correct = self.count[index].astype(np.float64), self.correct[index].astype(np.float64)
         return Cells(
             index=index,
@@ -230,7 +237,7 @@ class CalibrationState:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a JSON file."""
-        write_json(path, self.to_dict())
+        write_atomically(path, to_json(self.to_dict()).encode())  # on one line: half the size
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CalibrationState:
@@ -252,14 +259,21 @@ class CalibrationState:
             raise CorruptFileError("the sums of the calibration state contradict each other.")
 
     def _add_outcomes(self, sample: Sample) -> None:
+        edges, low = self._edges_and_units()
+
+        def block_sums(start: int) -> Integers:
+            part, sums = slice(start, start + _BLOCK_NUMBERS), np.zeros((4, self.n_cells), dtype=np.int64)
+            add_to_cells(sample.confidence[part], sample.correct[part], edges, low, 2.0**_BITS, sums)
+            return sums
+
+        blocks = run_blocks(block_sums, range(0, len(sample), _BLOCK_NUMBERS))
+        for name, sums in zip(_ARRAYS, np.sum(blocks, axis=0), strict=True):
+            getattr(self, name)[:] = sums
+
+    def _edges_and_units(self) -> tuple[Floats, Integers]:
+        """Edges of the grid, and the lower ones as whole multiples of 2^-36, rounded."""
         edges = np.linspace(0.0, 1.0, self.n_cells + 1)
-        cell = np.clip(np.ceil(sample.confidence * self.n_cells).astype(np.int64) - 1, 0, self.n_cells - 1)
-        cell -= (sample.confidence <= edges[cell]) & (cell > 0)  # the guess may be off by rounding
-        cell += (sample.confidence > edges[cell + 1]) & (cell < self.n_cells - 1)
-        offset = np.rint(np.ldexp(sample.confidence, _BITS)) - np.rint(np.ldexp(edges[cell], _BITS))
-        self.count[:], self.offset[:] = _sums_per_cell(cell, offset, self.n_cells)
-        right = sample.correct
-        self.correct[:], self.right_offset[:] = _sums_per_cell(cell[right], offset[right], self.n_cells)
+        return edges, np.rint(np.ldexp(edges[:-1], _BITS)).astype(np.int64)
 
     def _add_losses(self, sample: Sample) -> None:
         probs, labels = sample.vectors("CalibrationState")
@@ -293,15 +307,6 @@ class CalibrationState:
             return {}
         scale = n_samples << _BITS
         return {"nll": float("inf") if self.n_infinite else self.nll / scale, "brier": self.brier / scale}
-
-
-def _sums_per_cell(cell: Integers, offset: Floats, n_cells: int) -> tuple[Integers, Integers]:
-    """Samples and sums of ``offset`` per cell; the sums are whole numbers below 2^53, so they are exact."""
-    sums = np.zeros(n_cells, dtype=np.int64)
-    for start in range(0, len(cell), _BLOCK_NUMBERS):
-        part = slice(start, start + _BLOCK_NUMBERS)
-        sums += np.bincount(cell[part], offset[part], n_cells).astype(np.int64)
-    return np.bincount(cell, minlength=n_cells), sums
 
 
 def _exact_sum(values: Floats) -> int:

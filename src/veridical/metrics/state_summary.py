@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from veridical._json import to_plain
+from veridical.errors import ParameterError, shown
 from veridical.metrics.cells import (
     Bounded,
     Cells,
@@ -103,15 +104,25 @@ def summarise(cells: Cells, losses: Mapping[str, float], n_bins: int, confidence
     )
 
 
+def check_errors(metrics: Iterable[str] | None) -> list[str]:
+    """Names of calibration errors, by default all of them."""
+    if metrics is None:
+        return list(_ERRORS)
+    if isinstance(metrics, str) or not isinstance(metrics, Iterable):
+        raise ParameterError(f"metrics is {shown(metrics)}; give a list of: {', '.join(_ERRORS)}.")
+    return [check_choice(name, _ERRORS, "metric") for name in metrics]
+
+
 def floor_draws(
-    cells: Cells, n_bins: int, n_draws: int, random_state: RandomState, n_threads: int | None
+    cells: Cells, names: list[str], n_bins: int, n_draws: int, random_state: RandomState, n_threads: int | None
 ) -> dict[str, Floats]:
     """Calibration errors with right samples drawn per cell; metric -> (n_draws,) values."""
+    errors = [_ERRORS[name] for name in names]
     count, chance = cells.count.astype(np.int64), np.clip(cells.confidence / cells.count, 0.0, 1.0)
 
     def draw(generator: np.random.Generator) -> list[float]:
         drawn = cells.with_correct(generator.binomial(count, chance).astype(np.float64))
-        return [error(drawn, n_bins).value for error in _ERRORS.values()]
+        return [error(drawn, n_bins).value for error in errors]
 
     draws = run_draws(draw, n_draws, random_state, n_threads)
-    return {name: draws[:, j] for j, name in enumerate(_ERRORS)}
+    return {name: draws[:, j] for j, name in enumerate(names)}

@@ -1,0 +1,38 @@
+"""The example scripts run and show what they claim."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from veridical.metrics import CalibrationState
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+pytestmark = pytest.mark.compiled
+
+
+def run_example(name, *arguments):
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_monitor_alerts_after_the_drift_begins(tmp_path):
+    text = run_example("monitor_calibration.py", "--out", tmp_path, "--drift-from", 96)
+    first = int(re.search(r"first alert at hour (\d+)", text).group(1))
+    assert 96 < first < 120
+    states = [CalibrationState.load(path) for path in sorted(tmp_path.glob("hour-*.json"))]
+    assert len(states) == 168
+    week = states[0].merge(*states[1:])
+    assert f"{week.n_samples:,}" in text
+    first_day, last_day = (states[start].merge(*states[start + 1 : start + 24]) for start in (0, 144))
+    assert last_day.compute()["ece"] > 3 * first_day.compute()["ece"]
+
+
+def test_monitor_is_quiet_without_drift():
+    assert "no alert" in run_example("monitor_calibration.py", "--hours", 72, "--drift-from", 72)
