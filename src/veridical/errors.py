@@ -57,6 +57,14 @@ class ParameterError(InvalidInputError):
     """A parameter is outside what the function accepts."""
 
 
+class UnfittedError(InvalidInputError, AttributeError):
+    """A calibrator is used before ``fit``.
+
+    What is raised is also scikit-learn's ``NotFittedError``; it is not a base of this class, because that would import
+    scikit-learn with every error.
+    """
+
+
 class UnknownNameError(ParameterError, KeyError):
     """No method, metric or option goes by this name; the message lists those that exist."""
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import veridical as vd
 from veridical.calibrate import saving
-from veridical.errors import FileFormatError, ParameterError, SavedFileError, ShapeError
+from veridical.errors import FileFormatError, ParameterError, SavedFileError, ShapeError, UnfittedError
 
 STORED = Path(__file__).with_name("ptde_v1.json")
 
@@ -88,7 +88,7 @@ def test_other_classes_and_sources_are_refused(saved, rng):
 
 
 def test_unfitted_calibrator_is_not_saved(tmp_path):
-    with pytest.raises(ParameterError, match="not fitted"):
+    with pytest.raises(UnfittedError, match="not fitted"):
         vd.Temperature().save(tmp_path / "cal.json")
     assert not list(tmp_path.iterdir())
 

@@ -1,5 +1,7 @@
 """Calibrators as scikit-learn estimators."""
 
+import inspect
+
 import numpy as np
 import pytest
 from calibration_cases import NAMES, labelled_ensemble
@@ -9,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.utils import estimator_checks
 
 import veridical as vd
-from veridical.errors import LabelError, ShapeError
+from veridical.errors import LabelError, ParameterError, ShapeError, UnfittedError
 
 #: Checks that need no data: scikit-learn runs no others by itself where X has three dimensions.
 APPLICABLE = (
@@ -84,8 +86,27 @@ def test_clone_and_repr(name, rng):
     assert "kind='logits'" in repr(calibrator)
     assert is_classifier(calibrator)
     copy.set_params(combine=method.combiners[0])
-    with pytest.raises(NotFittedError):
-        copy.predict(labelled_ensemble(rng)[0].swapaxes(0, 1))
+    probs = labelled_ensemble(rng)[0].swapaxes(0, 1)
+    for use in (copy.predict, copy.predict_proba, copy.predict_confidence, copy.predict_all):
+        with pytest.raises(NotFittedError, match=f"this {method.__name__} is not fitted; call fit") as caught:
+            use(probs)
+        assert isinstance(caught.value, UnfittedError)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_positional_parameters_are_explained(name):
+    method = vd.calibrators()[name]
+    with pytest.raises(ParameterError, match=rf"parameters are given by name, .*: {method.__name__}\(\)\.fit\("):
+        method(vd.Temperature())
+    assert all(
+        parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in inspect.signature(method).parameters.values()
+    )
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, -1.0, "1"])
+def test_truth_logit_rejects_penalties_that_are_not_finite(value, rng):
+    with pytest.raises(ParameterError, match="penalty is"):
+        vd.TruthLogit(penalty=value).fit(*labelled_ensemble(rng, n_samples=20))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("auto", "matrix")])
@@ -152,7 +173,7 @@ def test_bad_input(rng):
     for ragged in ([probs[0], probs[1][:100]], [[0.5, 0.5], [1.0]], [[[0.5, 0.5]], [[1.0]]]):
         with pytest.raises(ShapeError, match=r"all sources must predict the same|rows of equal length"):
             vd.Temperature().fit(ragged, labels)
-    with pytest.raises(vd.errors.ParameterError, match="contradicts"):
+    with pytest.raises(ParameterError, match="contradicts"):
         vd.Temperature(kind="logits").fit(vd.Predictions(probs, labels))
 
 

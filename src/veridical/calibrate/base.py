@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from veridical._kernels.full_vectors import replace_winning_score, restore_winners
 from veridical._parallel import resolve_threads, run_blocks
 from veridical._progress import Progress, no_progress
+from veridical.calibrate.parameters import ParametersAsFields, UnfittedCalibratorError
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.combiner import Combiner, fit_combiner
 from veridical.combine.pools import row_blocks
@@ -28,7 +27,7 @@ from veridical.predictions.container import as_predictions
 from veridical.predictions.validation import KINDS, Array, Kind, as_numbers, check_choice, check_labels
 
 
-class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Calibrator(ParametersAsFields):
     """Base of all post-hoc calibrators.
 
     Parameters
@@ -77,20 +76,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if "name" in cls.__dict__ and "title" not in cls.__dict__:
             cls.title = cls.name
 
-    def __init__(
-        self,
-        *,
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        self.combine = combine
-        self.kind = kind
-        self.sources_axis = sources_axis
-        self.missing = missing
-        self.n_threads = n_threads
+    combine: str = "mean"
+    kind: Kind = "probs"
+    sources_axis: int = 0
+    missing: str = "raise"
+    n_threads: int | None = None
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:  # noqa: N803  scikit-learn's name
         """Fit on calibration data that no source was trained on.
@@ -232,11 +222,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return predictions.labels
         return check_labels(y, predictions.n_samples, predictions.n_classes)
 
-    def _check_fitted(self) -> None:
-        check_is_fitted(self, "n_classes_")
+    def check_fitted(self) -> None:
+        """Raise :class:`veridical.errors.UnfittedError`, also scikit-learn's NotFittedError, before ``fit``."""
+        if not hasattr(self, "n_classes_"):
+            raise UnfittedCalibratorError(
+                f"this {type(self).__name__} is not fitted; call fit with labelled predictions first."
+            )
 
     def _combine(self, values: Any) -> Combined:
-        self._check_fitted()
+        self.check_fitted()
         predictions = self._predictions(values)
         if predictions.n_classes != self.n_classes_:
             raise ShapeError(

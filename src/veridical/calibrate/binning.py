@@ -9,7 +9,7 @@ from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.metrics.binned import MOST_BINS, bin_edges
-from veridical.predictions.validation import Kind, check_integer
+from veridical.predictions.validation import check_integer
 
 
 def inner_edges(scores: Floats, n_bins: int) -> Floats:
@@ -68,18 +68,7 @@ class HistogramBinning(Calibrator):
     complexity = 4
     _state = ("edges_", "accuracy_")
 
-    def __init__(
-        self,
-        *,
-        n_bins: int = 15,
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
-        self.n_bins = n_bins
+    n_bins: int = 15
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         correct = combined.correct(labels)

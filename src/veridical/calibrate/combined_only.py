@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from veridical.calibrate.base import Calibrator
 from veridical.combine.combined import Combined, Labels
-from veridical.predictions.validation import Array, Kind
+from veridical.predictions.validation import Array
 
 
 class Identity(Calibrator):
@@ -66,16 +66,7 @@ class LinearPool(Identity):
     complexity = 2
     combiners = ("linear-pool",)
 
-    def __init__(
-        self,
-        *,
-        combine: str = "linear-pool",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
+    combine: str = "linear-pool"
 
 
 class LogPool(Identity):
@@ -117,13 +108,4 @@ class LogPool(Identity):
     complexity = 2
     combiners = ("log-pool",)
 
-    def __init__(
-        self,
-        *,
-        combine: str = "log-pool",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
+    combine: str = "log-pool"

@@ -14,7 +14,6 @@ from veridical.calibrate.state_checks import check_array, check_number
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.metrics.binned import MOST_BINS
 from veridical.predictions.validation import (
-    Kind,
     RandomState,
     check_choice,
     check_integer,
@@ -102,38 +101,17 @@ class OptHist(Calibrator):
     _default_kde_steps: ClassVar[int] = 0
     _state: ClassVar[tuple[str, ...]] = ("edges_", "psi_")
 
-    def __init__(
-        self,
-        *,
-        n_bins: int = 15,
-        start: str = "shrunk",
-        hist_steps: int = 0,
-        kde_steps: int | None = None,
-        step_rule: str = "normalised",
-        hist_rate: float = 0.05,
-        kde_rate: float = 0.5,
-        batch_size: int | None = None,
-        loss_bins: str = "scores",
-        significance: float = 2.0,
-        random_state: RandomState = None,
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
-        self.n_bins = n_bins
-        self.start = start
-        self.hist_steps = hist_steps
-        self.kde_steps = kde_steps
-        self.step_rule = step_rule
-        self.hist_rate = hist_rate
-        self.kde_rate = kde_rate
-        self.batch_size = batch_size
-        self.loss_bins = loss_bins
-        self.significance = significance
-        self.random_state = random_state
+    n_bins: int = 15
+    start: str = "shrunk"
+    hist_steps: int = 0
+    kde_steps: int | None = None
+    step_rule: str = "normalised"
+    hist_rate: float = 0.05
+    kde_rate: float = 0.5
+    batch_size: int | None = None
+    loss_bins: str = "scores"
+    significance: float = 2.0
+    random_state: RandomState = None
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         score, correct = combined.confidence, combined.correct(labels)
@@ -262,48 +240,8 @@ class PTDEHist(OptHist):
     complexity = 5
     _state: ClassVar[tuple[str, ...]] = ("edges_", "psi_", "hv_unit_", "hv_gain_")
 
-    def __init__(
-        self,
-        *,
-        n_bins: int = 15,
-        start: str = "shrunk",
-        hv_scale: str = "quantile",
-        hv_gain: float = 0.25,
-        hist_steps: int = 0,
-        kde_steps: int | None = None,
-        step_rule: str = "normalised",
-        hist_rate: float = 0.05,
-        kde_rate: float = 0.5,
-        batch_size: int | None = None,
-        loss_bins: str = "scores",
-        significance: float = 2.0,
-        random_state: RandomState = None,
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_bins=n_bins,
-            start=start,
-            hist_steps=hist_steps,
-            kde_steps=kde_steps,
-            step_rule=step_rule,
-            hist_rate=hist_rate,
-            kde_rate=kde_rate,
-            batch_size=batch_size,
-            loss_bins=loss_bins,
-            significance=significance,
-            random_state=random_state,
-            combine=combine,
-            kind=kind,
-            sources_axis=sources_axis,
-            missing=missing,
-            n_threads=n_threads,
-        )
-        self.hv_scale = hv_scale
-        self.hv_gain = hv_gain
+    hv_scale: str = "quantile"
+    hv_gain: float = 0.25
 
     def _reach(self, combined: Combined) -> Floats | float:
         if self.hv_scale == "raw":

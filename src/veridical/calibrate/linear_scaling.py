@@ -15,7 +15,7 @@ from veridical.calibrate.state_checks import check_array
 from veridical.calibrate.temperature import log_probabilities
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.pools import row_blocks
-from veridical.predictions.validation import Array, Kind, check_real
+from veridical.predictions.validation import Array, check_real
 
 _MOST_ITERATIONS = 500
 #: Bounds of factors and of offsets.
@@ -88,18 +88,7 @@ class VectorScaling(Calibrator):
     _top_label = False
     _state: ClassVar[tuple[str, ...]] = ("factors_", "offsets_")
 
-    def __init__(
-        self,
-        *,
-        penalty: float = 10.0,
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
-        self.penalty = penalty
+    penalty: float = 10.0
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         penalty = float(self.penalty)
@@ -181,26 +170,7 @@ class MatrixScaling(VectorScaling):
     complexity = 6
     _state: ClassVar[tuple[str, ...]] = ("factors_", "offsets_", "matrix_")
 
-    def __init__(
-        self,
-        *,
-        penalty: float = 10.0,
-        off_diagonal: float = 10.0,
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(
-            penalty=penalty,
-            combine=combine,
-            kind=kind,
-            sources_axis=sources_axis,
-            missing=missing,
-            n_threads=n_threads,
-        )
-        self.off_diagonal = off_diagonal
+    off_diagonal: float = 10.0
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         super()._fit(combined, labels)  # the start: vector scaling's optimum

@@ -87,8 +87,7 @@ def checksum_of(document: dict[str, Any]) -> str:
 
 def describe(calibrator: Calibrator) -> dict[str, Any]:
     """A fitted calibrator as plain values and arrays."""
-    if not hasattr(calibrator, "n_classes_"):
-        raise ParameterError("this calibrator is not fitted; call fit before saving it.")
+    calibrator.check_fitted()
     calibrator.check_parameters()  # they may have been set since the fit, and a file with bad ones would not load
     if calibrator.combine != calibrator.combiner_.name:
         raise ParameterError(

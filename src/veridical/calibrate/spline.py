@@ -8,7 +8,7 @@ from scipy.interpolate import CubicSpline
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.predictions.validation import Kind, check_integer
+from veridical.predictions.validation import check_integer
 
 #: The fit holds a matrix of knots by knots.
 _MOST_KNOTS = 1_000
@@ -53,18 +53,7 @@ class Spline(Calibrator):
     complexity = 3
     _state = ("scores_", "recalibrated_")
 
-    def __init__(
-        self,
-        *,
-        n_knots: int = 6,
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
-        self.n_knots = n_knots
+    n_knots: int = 6
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         n_knots = self.n_knots

@@ -17,7 +17,7 @@ from veridical.calibrate.state_checks import check_array, check_number
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.pools import row_blocks
 from veridical.errors import NotConvergedWarning
-from veridical.predictions.validation import Array, Kind, check_choice
+from veridical.predictions.validation import Array, check_choice
 
 LOSSES = ("nll", "mse")
 #: Probabilities below this have no logarithm worth trusting.
@@ -138,18 +138,7 @@ class Temperature(Calibrator):
     _top_label = False
     _state: ClassVar[tuple[str, ...]] = ("temperature_",)
 
-    def __init__(
-        self,
-        *,
-        loss: str = "nll",
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
-        self.loss = loss
+    loss: str = "nll"
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         logs = log_probabilities(combined.probs, self.n_threads)
@@ -206,19 +195,7 @@ class EnsembleTemperature(Temperature):
     complexity = 2
     _state: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
 
-    def __init__(
-        self,
-        *,
-        loss: str = "mse",
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(
-            loss=loss, combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads
-        )
+    loss: str = "mse"
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         super()._fit(combined, labels)

@@ -11,7 +11,7 @@ from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, smoothed_
 from veridical.calibrate.state_checks import check_array
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.pools import geometric_mean, probabilities, sample_blocks
-from veridical.predictions.validation import Kind, check_real
+from veridical.predictions.validation import check_real
 
 #: Standardised features are kept within so many standard deviations.
 _FURTHEST = 6.0
@@ -59,18 +59,7 @@ class TruthLogit(Calibrator):
     complexity = 3
     _state = ("coefficients_", "centres_", "spreads_")
 
-    def __init__(
-        self,
-        *,
-        penalty: float = 1.0,
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
-        self.penalty = penalty
+    penalty: float = 1.0
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         penalty = float(self.penalty)

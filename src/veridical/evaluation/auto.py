@@ -24,7 +24,6 @@ from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
 from veridical.predictions.validation import (
     Array,
-    Kind,
     RandomState,
     check_choice,
     check_integer,
@@ -99,26 +98,11 @@ class Auto(Calibrator):
     combiners = label_keeping_combiners()
     _state = ("best_", "table_")
 
-    def __init__(
-        self,
-        *,
-        objective: str = "confidence",
-        keep_labels: bool = True,
-        candidates: Sequence[str | tuple[str, str]] | None = None,
-        n_folds: int = 5,
-        random_state: RandomState = None,
-        combine: str = "mean",
-        kind: Kind = "probs",
-        sources_axis: int = 0,
-        missing: str = "raise",
-        n_threads: int | None = None,
-    ) -> None:
-        super().__init__(combine=combine, kind=kind, sources_axis=sources_axis, missing=missing, n_threads=n_threads)
-        self.objective = objective
-        self.keep_labels = keep_labels
-        self.candidates = candidates
-        self.n_folds = n_folds
-        self.random_state = random_state
+    objective: str = "confidence"
+    keep_labels: bool = True
+    candidates: Sequence[str | tuple[str, str]] | None = None
+    n_folds: int = 5
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:  # noqa: N803
         """Cross-validate all candidates, and refit the chosen one.
@@ -178,7 +162,7 @@ class Auto(Calibrator):
     @property
     def fitted_calibrator(self) -> Calibrator:
         """The chosen calibrator."""
-        self._check_fitted()
+        self.check_fitted()
         return self.best_
 
     def _method(self, combine: str, method: str) -> Method:
