@@ -38,7 +38,8 @@ PACKAGES = {
     "training": {"predictions"},
     "data": {"predictions"},
     "evaluation": {"predictions", "combine", "metrics", "calibrate"},
-    "report": {"predictions", "combine", "metrics", "calibrate", "evaluation"},
+    "plots": {"predictions", "combine", "metrics", "evaluation"},
+    "report": {"predictions", "combine", "metrics", "calibrate", "evaluation", "plots"},
     "paper": {"predictions", "combine", "metrics", "calibrate", "data"},
     "cli": {"predictions", "combine", "metrics", "calibrate", "training", "data", "evaluation", "report", "paper"},
 }

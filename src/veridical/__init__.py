@@ -11,7 +11,7 @@ from veridical._lazy import names_on_demand
 from veridical._version import __version__
 
 if TYPE_CHECKING:
-    from veridical import calibrate, combine, errors, metrics, paper, training
+    from veridical import calibrate, combine, errors, metrics, paper, plots, training
     from veridical.calibrate import (
         IRM,
         PTDE,
@@ -89,7 +89,7 @@ _HOMES = {
     ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("calibrate", "combine", "errors", "metrics", "paper", "training")
+_MODULES = ("calibrate", "combine", "errors", "metrics", "paper", "plots", "training")
 
 __all__ = [
     "IRM",
@@ -132,6 +132,7 @@ __all__ = [
     "load_demo",
     "metrics",
     "paper",
+    "plots",
     "save",
     "training",
 ]

@@ -57,11 +57,11 @@ class Page(HTMLParser):
 
     def values(self, key: str) -> list[str | None]:
         """All values of one attribute."""
-        return [value for _, found, value in self.attributes if found == key]
+        return [value for _, name, value in self.attributes if name == key]
 
 
 def embedded_json(html: str) -> str:
     """The numbers as the page carries them."""
-    found = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', html, re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', html, re.DOTALL)
+    assert match is not None
+    return match[1]

@@ -53,9 +53,9 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report_path(tmp_path_factory):
-    given = labelled_ensemble(5, 300, sharpness=0.6, source_names=HOSTILE_NAMES, class_names=HOSTILE_NAMES)
+    ensemble = labelled_ensemble(5, 300, sharpness=0.6, source_names=HOSTILE_NAMES, class_names=HOSTILE_NAMES)
     path = tmp_path_factory.mktemp("report") / "report.html"
-    vd.build_report(given, intervals=False, title=HOSTILE_NAMES[0], out=path)
+    vd.build_report(ensemble, intervals=False, title=HOSTILE_NAMES[0], out=path)
     return path
 
 
@@ -93,13 +93,13 @@ def requested(page):
     return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
 
 
-def test_loads_from_disk_and_asks_for_nothing_else(page, report_path):
+def test_page_loads_from_disk_and_asks_for_nothing_else(page, report_path):
     assert page.execute_script("return document.readyState") == "complete"
     assert set(requested(page)) <= {report_path.as_uri()}
     assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
 
 
-def test_the_verdict_comes_first(page):
+def test_verdict_comes_first(page):
     first = page.find_element(By.CSS_SELECTOR, "main > section")
     assert first.get_attribute("id") == "verdict"
     assert "The mean of your 5 sources" in first.text
@@ -115,7 +115,7 @@ def test_diagrams_are_drawn(page):
     assert len(shown(page, "svg")) == 2 + 2 + 6 + 2 + 1
 
 
-def test_choosing_a_method_changes_the_diagram(page):
+def test_diagram_follows_the_chosen_method(page):
     (before,) = shown(page, ".panel[data-side=after]")
     drawn, heading = before.get_attribute("innerHTML"), page.find_element(By.ID, "after-title").text
     assert (before.get_attribute("data-method"), heading) == ("ptde-kde", "pTDE")
@@ -149,7 +149,7 @@ def test_hostile_names_stay_text(page):
     assert page.find_elements(By.CSS_SELECTOR, "img, b, main script, svg script") == []
 
 
-def test_sorting(page):
+def test_tables_sort_by_column(page):
     heading = centre(page, page.find_elements(By.CSS_SELECTOR, "#metrics-table thead button")[2])
     assert heading.text == "ECE"
 
@@ -157,16 +157,16 @@ def test_sorting(page):
         cells = page.find_elements(By.CSS_SELECTOR, "#metrics-table tbody td:nth-child(3)")
         return [float(cell.get_attribute("data-value")) for cell in cells]
 
-    given = values()
+    before = values()
     heading.click()
-    assert values() == sorted(given)
+    assert values() == sorted(before)
     heading.click()
-    assert values() == sorted(given, reverse=True)
+    assert values() == sorted(before, reverse=True)
     column = heading.find_element(By.XPATH, "..")
     assert column.get_attribute("aria-sort") == "descending"
 
 
-def test_filtering_by_class(page):
+def test_disputed_samples_filter_by_class(page):
     everything = len(shown(page, "#disputed-table tbody tr"))
     Select(page.find_element(By.ID, "class-filter")).select_by_value("2")
     rows = shown(page, "#disputed-table tbody tr")
@@ -187,10 +187,10 @@ def test_filtering_by_class(page):
         ("#agreement-frame", "same label"),
         ("#sweep-ece-frame", "DE: "),
         ("#risk-frame", "HV: "),
-        ("#disagreement-right-frame", "Winning score"),
+        ("#disagreement-right-frame", "Confidence"),
     ],
 )
-def test_hovering_tells_the_numbers(page, selector, words):
+def test_figures_show_numbers_on_hover(page, selector, words):
     element = page.find_elements(By.CSS_SELECTOR, selector)[0]
     centre(page, element)
     box = page.execute_script("return arguments[0].getBoundingClientRect().toJSON()", element)
@@ -214,7 +214,7 @@ def test_keyboard_reaches_the_controls(page):
     assert panel.get_attribute("data-method") == "temperature"
 
 
-def test_theme_button(page):
+def test_theme_button_switches_colours(page):
     def background():
         return page.execute_script("return getComputedStyle(document.body).backgroundColor")
 
@@ -227,7 +227,7 @@ def test_theme_button(page):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_sideways_scrolling(page, width):
+def test_page_does_not_scroll_sideways(page, width):
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     try:
@@ -244,6 +244,6 @@ def test_numbers_can_be_saved(page, tmp_path):
     assert json.loads(target.read_text())["type"] == "report"
 
 
-def test_prints(page):
+def test_page_prints(page):
     printed = page.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
     assert len(printed["data"]) > 10_000

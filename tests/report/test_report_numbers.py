@@ -1,4 +1,4 @@
-"""What a report says is what the rest of the library computes."""
+"""The numbers of a report are those that the rest of the library computes."""
 
 import dataclasses
 import json
@@ -31,7 +31,7 @@ def test_scores_are_those_of_evaluate(ensemble, data):
     assert data.inspection == vd.inspect(ensemble)
 
 
-def test_numbers_are_frozen_and_go_to_json(data):
+def test_data_are_frozen_and_go_to_json(data):
     with pytest.raises(dataclasses.FrozenInstanceError):
         data.verdict = "all is well"
     stored = json.loads(json.dumps(data.to_dict(), allow_nan=False))
@@ -70,14 +70,14 @@ def test_sweep_ends_with_all_sources_on_all_samples(ensemble, data):
 
 
 def test_sweep_takes_about_ten_steps():
-    found = prepare_report(labelled_ensemble(23, 60), intervals=False, methods=[], method="mean")
-    steps = sorted({point.n_sources for point in found.sweep})
+    data = prepare_report(labelled_ensemble(23, 60), intervals=False, methods=[], method="mean")
+    steps = sorted({point.n_sources for point in data.sweep})
     assert len(steps) == 10
     assert steps[-1] == 23
 
 
 def test_risk_curves_average_to_their_area(data):
-    assert [curve.score for curve in data.risk] == ["mean", "atde", "ptde-kde", "hv"]
+    assert [curve.ranking for curve in data.risk] == ["mean", "atde", "ptde-kde", "hv"]
     for curve in data.risk:
         assert curve.risk[-1] == pytest.approx(1 - data.evaluation["mean"].summary["accuracy"].value)
         # 200 samples at 100 points: the area is a finer mean of the same curve
@@ -86,11 +86,11 @@ def test_risk_curves_average_to_their_area(data):
 
 def test_risk_at_coverage_counts_ties_in_proportion():
     sample = metrics.sample.check_sample([True, False, False, True], [0.9, 0.5, 0.5, 0.5])
-    found = metrics.selective.risk_at_coverage(sample, np.array([0.25, 0.5, 1.0]))
-    assert found.tolist() == pytest.approx([0.0, (2 / 3) / 2, 0.5])
+    risk = metrics.selective.risk_at_coverage(sample, np.array([0.25, 0.5, 1.0]))
+    assert risk.tolist() == pytest.approx([0.0, (2 / 3) / 2, 0.5])
 
 
-def test_reliability_curve_in_given_bins():
+def test_reliability_curve_takes_fixed_bins():
     right, confidence = [True, False, True], [0.2, 0.6, 0.9]
     curve = metrics.reliability_curve(right, confidence, edges=[0, 0.5, 1])
     assert curve.counts.tolist() == [1, 2]
@@ -104,10 +104,10 @@ def test_reliability_curve_in_given_bins():
 
 
 def test_disagreement_grid_holds_every_sample(ensemble, data):
-    found = data.disagreement
-    assert np.sum(found.right) + np.sum(found.wrong) == ensemble.n_samples
+    grid = data.disagreement
+    assert np.sum(grid.right) + np.sum(grid.wrong) == ensemble.n_samples
     mean = vd.discover(ensemble, max_iter=0)
-    assert np.sum(found.right) == (mean.prediction == ensemble.labels).sum()
+    assert np.sum(grid.right) == (mean.prediction == ensemble.labels).sum()
 
 
 def test_disputed_samples_are_those_of_largest_hv(ensemble, data):
@@ -130,7 +130,7 @@ def test_votes_are_the_sources_labels(ensemble, data):
         assert counts == sorted(counts, reverse=True)
 
 
-def test_same_seed_same_numbers(ensemble, data):
+def test_numbers_repeat_with_the_same_seed(ensemble, data):
     again = prepare_report(ensemble, intervals=False, methods=["tde", "atde"])
     assert again.to_dict() == data.to_dict()
 
@@ -138,10 +138,10 @@ def test_same_seed_same_numbers(ensemble, data):
 def test_absent_sources_have_no_vote_and_shorten_the_sweep():
     values = labelled_ensemble(3, 80).values.copy()
     values[0, :5] = np.nan
-    given = vd.Predictions(values, labelled_ensemble(3, 80).labels)
-    found = prepare_report(given, intervals=False, methods=[], method="mean")
-    assert sorted({point.n_sources for point in found.sweep}) == [2, 3]
-    for sample in found.disputed:
+    predictions = vd.Predictions(values, labelled_ensemble(3, 80).labels)
+    data = prepare_report(predictions, intervals=False, methods=[], method="mean")
+    assert sorted({point.n_sources for point in data.sweep}) == [2, 3]
+    for sample in data.disputed:
         assert sum(count for _, count in sample.votes) == (2 if sample.sample < 5 else 3)
 
 
@@ -162,11 +162,11 @@ def test_progress_counts_up_to_the_end(ensemble):
         ({"labels": [0, 1]}, errors.LabelError, "labels"),
     ],
 )
-def test_bad_parameters(ensemble, options, error, message):
+def test_build_report_rejects_bad_parameters(ensemble, options, error, message):
     with pytest.raises(error, match=message):
         vd.build_report(ensemble, **options)
 
 
-def test_no_samples():
+def test_build_report_rejects_no_samples():
     with pytest.raises(errors.ShapeError, match="no samples"):
         vd.build_report(np.empty((2, 0, 3)))

@@ -1,4 +1,4 @@
-"""The page: whole, self-contained, safe, and open to those who cannot see it."""
+"""The page: complete, self-contained, safe, and accessible."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ from page_checks import HOSTILE_NAMES, Page, embedded_json, labelled_ensemble
 
 import veridical as vd
 from veridical import errors
-from veridical.report.style import COLOURS
+from veridical.plots.style import COLOURS
 
 pytestmark = pytest.mark.compiled
 
@@ -31,7 +31,7 @@ def page(report):
     return Page(report.html)
 
 
-def test_names_are_text(report, page):
+def test_hostile_names_are_text(report, page):
     assert page.tags.count("script") == 2
     assert not {"img", "b", "iframe", "object", "embed", "link"} & set(page.tags)
     assert not [key for _, key, _ in page.attributes if key.startswith("on")]
@@ -48,7 +48,7 @@ def test_embedded_numbers_are_the_data(report):
     assert json.loads(stored) == json.loads(json.dumps(report.data.to_dict()))
 
 
-def test_nothing_is_fetched(page, report):
+def test_page_fetches_nothing(page, report):
     for key in ("src", "srcset", "poster", "action", "background"):
         assert page.values(key) == []
     assert all(value.startswith("#") for value in page.values("href"))
@@ -90,12 +90,12 @@ def test_colours_follow_the_theme(report):
         assert light not in figures
 
 
-def test_every_colour_has_one_role():
+def test_colours_have_one_role_each():
     light = [pair[0] for pair in COLOURS.values()]
     assert len(light) == len(set(light))
 
 
-def test_sections_without_labels():
+def test_page_without_labels_has_fewer_sections():
     report = vd.build_report(labelled_ensemble(3, 60).values)
     ids = Page(report.html).values("id")
     assert {"verdict", "sources", "disagreement", "disputed", "run"} <= set(ids)
@@ -103,7 +103,7 @@ def test_sections_without_labels():
 
 
 @pytest.mark.parametrize("n_sources", [1, 2, 60])
-def test_few_and_many_sources(n_sources):
+def test_page_of_few_and_many_sources(n_sources):
     ensemble = labelled_ensemble(n_sources, 60)
     report = vd.build_report(ensemble, intervals=False)
     ids = Page(report.html).values("id")
@@ -111,10 +111,10 @@ def test_few_and_many_sources(n_sources):
     assert ("are left out" in report.html) == (n_sources == 60)
 
 
-def test_unanimous_sources():
+def test_page_of_unanimous_sources():
     one = labelled_ensemble(1, 100)
     report = vd.build_report(np.repeat(one.values, 3, axis=0), one.labels, intervals=False)
-    assert "all sources say the same about every sample" in report.html
+    assert "all sources agree on every sample" in report.html
 
 
 def test_infinite_loss_is_shown():
@@ -124,7 +124,7 @@ def test_infinite_loss_is_shown():
     assert report.data.to_dict()["evaluation"]["methods"][0]["summary"]["nll"]["value"] == "infinity"
 
 
-def test_saved_whole_or_not_at_all(report, tmp_path):
+def test_save_writes_whole_files_or_none(report, tmp_path):
     target = tmp_path / "report.html"
     assert report.save(target) == target
     assert target.read_text(encoding="utf-8") == report.html
@@ -154,20 +154,20 @@ def test_figures_for_papers(tmp_path, format, start):
         assert ET.fromstring(first).tag.endswith("svg")
 
 
-def test_unknown_figure_format(report, tmp_path):
+def test_figures_reject_unknown_format(report, tmp_path):
     with pytest.raises(errors.UnknownNameError, match="svg, pdf, png"):
         report.figures(tmp_path / "figures", "gif")
     assert not (tmp_path / "figures").exists()
 
 
-def test_notebooks_get_a_frame(report):
+def test_report_in_a_notebook_is_a_frame(report):
     shown = Page(report._repr_html_())
     assert shown.tags == ["iframe"]
     assert shown.values("srcdoc") == [report.html]
     assert "allow-same-origin" not in shown.values("sandbox")[0]
 
 
-def test_same_input_same_bytes():
+def test_page_repeats_byte_for_byte():
     ensemble = labelled_ensemble(3, 60)
     first, second = (vd.build_report(ensemble, method="mean", methods=[], intervals=False).html for _ in range(2))
     assert first == second
@@ -175,8 +175,8 @@ def test_same_input_same_bytes():
 
 @settings(max_examples=12, deadline=None)
 @given(tied_ensembles(), st.booleans(), st.integers(0, 100))
-def test_any_small_ensemble_has_a_report(probs, labelled, seed):
-    """Ties, unanimity, one source, one sample: nothing is too odd to be drawn."""
+def test_report_of_any_small_ensemble(probs, labelled, seed):
+    """Ties, unanimity, one source, one sample."""
     labels = np.random.default_rng(seed).integers(0, probs.shape[2], probs.shape[1]) if labelled else None
     report = vd.build_report(probs, labels, method="mean", methods=["tde"], intervals=False)
     ids = Page(report.html).values("id")
@@ -185,21 +185,21 @@ def test_any_small_ensemble_has_a_report(probs, labelled, seed):
     json.loads(embedded_json(report.html))
 
 
-def test_single_sources_beside_their_mean():
+def test_metrics_table_lists_single_sources():
     ensemble = labelled_ensemble(3, 60, source_names=["a", "b", "c"])
     report = vd.build_report(ensemble, method="mean", methods=["members"], intervals=False)
     rows = re.findall(r'<th scope="row" data-value="([abc])"', report.html.partition('id="sources"')[0])
     assert rows == ["a", "b", "c"]
 
 
-def test_many_classes_stay_within_bounds():
+def test_page_of_many_classes_stays_small():
     ensemble = labelled_ensemble(3, 1500, 1000)
     report = vd.build_report(ensemble, method="mean", methods=[], intervals=False)
     assert len(report.data.disputed) <= 300
     assert len(report.html) < 1_500_000
 
 
-def test_the_shipped_ensemble_stays_small():
+def test_page_of_the_shipped_ensemble():
     report = vd.build_report(vd.load_demo(), intervals=False)
     assert len(report.html.encode()) < 1_500_000
     assert report.data.verdict.startswith(

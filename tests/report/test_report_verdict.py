@@ -22,12 +22,12 @@ def inspection():
     return vd.inspect(labelled_ensemble(20, 50))
 
 
-def judged(inspection, *found, title="pTDE"):
-    evaluation = Evaluation(inspection.data, found, "held-out half", 0, {})
-    return verdict_of(evaluation, inspection, found[-1].method, title)
+def judged(inspection, *methods, title="pTDE"):
+    evaluation = Evaluation(inspection.data, methods, "held-out half", 0, {})
+    return verdict_of(evaluation, inspection, methods[-1].method, title)
 
 
-def test_under_confident_and_repaired(inspection):
+def test_verdict_on_an_under_confident_mean(inspection):
     text, tone = judged(inspection, scores("mean", 0.024, gap=-0.023), scores("ptde-kde", 0.012, floor=0.011))
     assert text == (
         "The mean of your 20 sources is under-confident by 2.3 points; pTDE brings ECE from 2.4% to 1.2%, at the noise "
@@ -36,33 +36,33 @@ def test_under_confident_and_repaired(inspection):
     assert tone == "good"
 
 
-def test_over_confident_and_improved(inspection):
+def test_verdict_on_an_over_confident_mean(inspection):
     text, tone = judged(inspection, scores("mean", 0.08, gap=0.08), scores("ptde-kde", 0.03))
     assert "over-confident by 8.0 points" in text
     assert "still above the noise floor of 1.0%" in text
     assert tone == "better"
 
 
-def test_errors_that_cancel_out(inspection):
+def test_verdict_on_errors_that_cancel_out(inspection):
     text, _ = judged(inspection, scores("mean", 0.05, gap=0.001), scores("ptde-kde", 0.03))
     assert "too sure of some samples and not sure enough of others" in text
     assert "0.1 points above its accuracy" in text
 
 
-def test_already_calibrated(inspection):
+def test_verdict_on_a_calibrated_mean(inspection):
     text, tone = judged(inspection, scores("mean", 0.012), scores("ptde-kde", 0.013))
     assert text.startswith("The mean of your 20 sources cannot be told from calibrated with 5,000 samples: ECE is 1.2%")
     assert "pTDE has nothing to repair: ECE goes from 1.2% to 1.3%, within the noise." in text
     assert tone == "good"
 
 
-def test_method_that_spoils_a_calibrated_ensemble(inspection):
+def test_verdict_on_a_method_that_spoils_a_calibrated_ensemble(inspection):
     text, tone = judged(inspection, scores("mean", 0.012), scores("ptde-kde", 0.05))
     assert "pTDE makes it worse: ECE rises to 5.0%, above its noise floor of 1.0%." in text
     assert tone == "bad"
 
 
-def test_method_that_lowers_the_error_of_a_calibrated_ensemble_and_its_floor_more(inspection):
+def test_verdict_on_a_method_that_lowers_the_error_of_a_calibrated_ensemble_and_its_floor_more(inspection):
     before = scores("mean", 0.07, floor=0.06, floor_high=0.08)
     text, tone = judged(inspection, before, scores("ptde-kde", 0.064, floor=0.05, floor_high=0.06))
     assert "With pTDE ECE goes from 7.0% to 6.4%, which is above its own noise floor of 5.0%." in text
@@ -71,13 +71,13 @@ def test_method_that_lowers_the_error_of_a_calibrated_ensemble_and_its_floor_mor
 
 
 @pytest.mark.parametrize(("after", "words"), [(0.06, "goes from 5.0% to 6.0%"), (0.0501, "stays at 5.0%")])
-def test_method_that_does_not_help(inspection, after, words):
+def test_verdict_on_a_method_that_does_not_help(inspection, after, words):
     text, tone = judged(inspection, scores("mean", 0.05, gap=0.05), scores("ptde-kde", after))
     assert f"pTDE does not help: ECE {words}, and the noise floor is 1.0%." in text
     assert tone == "bad"
 
 
-def test_a_method_that_does_better_is_named(inspection):
+def test_verdict_names_a_better_method(inspection):
     before, rival = scores("mean", 0.08, gap=0.08), scores("temperature", 0.02)
     assert judged(inspection, before, rival, scores("ptde-kde", 0.03))[0].endswith("TS does better here: 2.0%.")
     at_floor = judged(inspection, before, scores("temperature", 0.012), scores("ptde-kde", 0.014))[0]
@@ -87,7 +87,7 @@ def test_a_method_that_does_better_is_named(inspection):
     assert "better here" not in judged(inspection, before, scores("temperature", 0.04), scores("ptde-kde", 0.03))[0]
 
 
-def test_labels_that_change(inspection):
+def test_verdict_counts_changed_labels(inspection):
     before, after = scores("mean", 0.05, gap=0.05), scores("tde", 0.012, accuracy=0.85, changed=300)
     text, tone = judged(inspection, before, after, title="TDE")
     assert "300 of 5,000 labels change, and accuracy goes from 90.0% to 85.0%." in text
@@ -97,44 +97,41 @@ def test_labels_that_change(inspection):
     assert tone == "good"
 
 
-def test_the_mean_alone(inspection):
+def test_verdict_on_the_mean_alone(inspection):
     text, _ = judged(inspection, scores("mean", 0.05, gap=-0.05))
     assert text.endswith("under-confident by 5.0 points; ECE is 5.0%, where perfect calibration would show 1.0%.")
     assert "label" not in text
 
 
 @pytest.mark.compiled
-def test_one_source():
-    found = prepare_report(labelled_ensemble(1, 300, sharpness=0.4), intervals=False)
-    assert found.verdict.startswith("Your one source is under-confident by")
-    assert found.sweep == ()
-    assert found.disputed == ()
+def test_verdict_on_one_source():
+    data = prepare_report(labelled_ensemble(1, 300, sharpness=0.4), intervals=False)
+    assert data.verdict.startswith("Your one source is under-confident by")
+    assert data.sweep == ()
+    assert data.disputed == ()
 
 
 @pytest.mark.compiled
-def test_without_labels():
-    given = labelled_ensemble(3, 50)
-    found = prepare_report(given.values)
-    assert found.tone == "unknown"
-    assert found.evaluation is None
-    assert found.verdict.startswith(
-        "3 sources, 50 samples, no labels: how well calibrated they are cannot be measured."
-    )
+def test_verdict_without_labels():
+    data = prepare_report(labelled_ensemble(3, 50).values)
+    assert data.tone == "unknown"
+    assert data.evaluation is None
+    assert data.verdict.startswith("3 sources, 50 samples, no labels: how well calibrated they are cannot be measured.")
 
 
 @pytest.mark.compiled
-def test_a_source_that_stands_apart():
-    given = labelled_ensemble(5, 200, seed=3)
-    values = given.values.copy()
+def test_verdict_names_a_source_that_stands_apart():
+    ensemble = labelled_ensemble(5, 200, seed=3)
+    values = ensemble.values.copy()
     values[2] = np.roll(values[2], 1, axis=1)
-    named = vd.Predictions(values, given.labels, source_names=["a", "b", "odd one", "d", "e"])
-    found = prepare_report(named, method="mean", methods=[], intervals=False)
-    assert "odd one stands apart: truth discovery trusts it" in found.verdict
-    assert "20.0% would be an equal share" in found.verdict
+    named = vd.Predictions(values, ensemble.labels, source_names=["a", "b", "odd one", "d", "e"])
+    data = prepare_report(named, method="mean", methods=[], intervals=False)
+    assert "odd one stands apart: truth discovery trusts it" in data.verdict
+    assert "20.0% would be an equal share" in data.verdict
 
 
 @pytest.mark.compiled
-def test_auto_says_what_it_chose():
-    found = prepare_report(labelled_ensemble(3, 200, sharpness=0.5), method="auto", methods=[], intervals=False)
-    assert found.method_title.startswith("auto (")
-    assert found.method_title in found.verdict
+def test_verdict_says_what_auto_chose():
+    data = prepare_report(labelled_ensemble(3, 200, sharpness=0.5), method="auto", methods=[], intervals=False)
+    assert data.method_title.startswith("auto (")
+    assert data.method_title in data.verdict

@@ -18,15 +18,15 @@ from veridical.evaluation.fitting import fit_with_engine, resolve_calibrator
 from veridical.evaluation.scores import labelled
 from veridical.predictions.validation import Kind, check_choice
 from veridical.report.data import ReportData
-from veridical.report.drawing import FIGURE_FORMATS, image_bytes
 from veridical.report.figures import all_figures
 from veridical.report.html_page import render_html
 from veridical.report.prepare import N_STAGES, Stages, choose_methods, prepare_report, report_on
+from veridical.report.svg import FIGURE_FORMATS, image_bytes
 
 
 @dataclass(frozen=True)
 class Report:
-    """What :func:`build_report` made.
+    """The result of :func:`build_report`.
 
     Attributes
     ----------

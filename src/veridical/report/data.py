@@ -7,102 +7,17 @@ from typing import Any, Literal
 
 from veridical._json import to_plain
 from veridical.evaluation import Evaluation, Inspection
+from veridical.evaluation.curves import ConfidenceHistogram, Disagreement, ReliabilityPanel, RiskCurve, SweepPoint
 
 #: Version of the JSON that ``ReportData.to_dict`` gives.
 SCHEMA = 1
 
 Tone = Literal["good", "better", "bad", "unknown"]
-Numbers = tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class ReliabilityPanel:
-    """One method's reliability diagram.
-
-    Attributes
-    ----------
-    method : str
-    binning : {"mass", "width"}
-        "mass": bins with equally many samples before calibration, kept where they are for every method, as in the
-        paper's Figure 3.  "width": equally wide bins.
-    edges : B + 1 numbers
-    counts, confidence, accuracy, low, high : B numbers each
-        Samples, mean confidence, share of right predictions, and where that share would fall by chance if the
-        confidences were right; NaN in empty bins.
-    """
-
-    method: str
-    binning: str
-    edges: Numbers
-    counts: Numbers
-    confidence: Numbers
-    accuracy: Numbers
-    low: Numbers
-    high: Numbers
-
-
-@dataclass(frozen=True)
-class ConfidenceHistogram:
-    """How often a method says how much, in equally wide bins, apart for right and wrong predictions."""
-
-    method: str
-    edges: Numbers
-    right: tuple[int, ...]
-    wrong: tuple[int, ...]
-    mean_confidence: float
-    accuracy: float
-
-
-@dataclass(frozen=True)
-class SweepPoint:
-    """Metrics of one way to combine the first ``n_sources`` sources, on all samples."""
-
-    method: str
-    n_sources: int
-    values: dict[str, float]
-
-
-@dataclass(frozen=True)
-class RiskCurve:
-    """Error rate among the least doubtful samples, by the share of samples that is kept.
-
-    ``score`` says by what samples are ordered: a method's confidence, or "hv".
-    """
-
-    score: str
-    title: str
-    coverage: Numbers
-    risk: Numbers
-    aurc: float
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """HV against the winning score of the mean, over all samples.
-
-    Attributes
-    ----------
-    score_edges, hv_edges : numbers
-        Of a grid; HV beyond the last edge, the 99.5% quantile, is counted in the last row.
-    right, wrong : rows of counts, one row per step of HV
-        Without labels all samples are in ``right``.
-    median : numbers
-        Median HV per column of the grid; NaN where it is empty.
-    correlation : float
-        Spearman's; NaN where HV or the score is the same for all samples.
-    """
-
-    score_edges: Numbers
-    hv_edges: Numbers
-    right: tuple[tuple[int, ...], ...]
-    wrong: tuple[tuple[int, ...], ...]
-    median: Numbers
-    correlation: float
 
 
 @dataclass(frozen=True)
 class DisputedSample:
-    """A sample that the sources argue about.
+    """A sample on which the sources disagree.
 
     Attributes
     ----------
@@ -112,7 +27,7 @@ class DisputedSample:
     prediction : int
         The mean's label.
     confidence : float
-        The mean's winning score.
+        The mean's confidence.
     label : int or None
     votes : tuple of (class, sources)
         Which labels the sources name, the most frequent first.
@@ -134,7 +49,7 @@ class ReportData:
     ----------
     title : str
     verdict : str
-        What was found, in plain words.
+        The result in plain words.
     tone : {"good", "better", "bad", "unknown"}
         Calibrated in the end; improved but not calibrated; not improved; not measurable.
     method : str or None
@@ -177,8 +92,10 @@ class ReportData:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON, which has no NaN (None here) and no infinity (a word here, as ``--json`` prints it)."""
-        found = asdict(self)
-        found["inspection"] = self.inspection.to_dict()
-        found["evaluation"] = None if self.evaluation is None else self.evaluation.to_dict()
-        stored: dict[str, Any] = to_plain({"schema": SCHEMA, "type": "report", **found})
-        return stored
+        content = asdict(self)
+        content["inspection"] = self.inspection.to_dict()
+        content["evaluation"] = None if self.evaluation is None else self.evaluation.to_dict()
+        content["risk"] = [curve.to_dict() for curve in self.risk]
+        content["disagreement"] = self.disagreement.to_dict()
+        plain: dict[str, Any] = to_plain({"schema": SCHEMA, "type": "report", **content})
+        return plain

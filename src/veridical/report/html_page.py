@@ -12,32 +12,46 @@ from markupsafe import Markup
 
 from veridical._json import to_json
 from veridical._names import printable
-from veridical.metrics import METRICS
-from veridical.report.calibration_figures import count_legend, draw_reliability, draw_risk
+from veridical.metrics import METRICS, SUMMARY_METRICS
+from veridical.plots.calibration import count_legend
+from veridical.plots.style import COLOURS, series_roles
 from veridical.report.data import ReportData
-from veridical.report.drawing import inline_svg
-from veridical.report.names import metric_text, shown_title
-from veridical.report.prepare import SWEEP_METRICS
-from veridical.report.source_figures import (
+from veridical.report.figures import (
     MOST_IN_MATRIX,
     agreement_legend,
     draw_agreement,
     draw_disagreement,
+    draw_reliability,
+    draw_risk,
     draw_sources,
     draw_sweep,
+    most_in_bin,
 )
-from veridical.report.style import series_roles, theme_css
+from veridical.report.svg import inline_svg
 from veridical.report.tables import (
     disagreement_table,
     disputed_rows,
+    metric_text,
     metrics_table,
     reliability_table,
     risk_table,
+    shown_title,
     sources_table,
     sweep_table,
 )
 from veridical.report.verdict import percent, stands_apart
 
+#: Colours of the page around them.
+PAGE_COLOURS = {
+    "page": ("#f6f7f9", "#101319"),
+    "accent": ("#3457d5", "#8aa2ff"),
+    "on-accent": ("#ffffff", "#101319"),
+    "tint": ("#eef2fb", "#212838"),
+    "good": ("#14805e", "#4cc59c"),
+    "better": ("#3457d5", "#8aa2ff"),
+    "bad": ("#b8432b", "#ef8e75"),
+    "unknown": ("#596273", "#a6aebc"),
+}
 #: What could end a script element or start another; inside JSON strings the escapes mean the same.
 _UNSAFE_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
@@ -73,12 +87,27 @@ def render_html(data: ReportData) -> str:
     )
 
 
+def theme_css() -> str:
+    """The colours as variables: light, dark by choice, dark by the system's preference, and light on paper."""
+    light, dark = ([f"--{role}:{pair[k]}" for role, pair in (COLOURS | PAGE_COLOURS).items()] for k in (0, 1))
+    return "\n".join(
+        [
+            f":root{{color-scheme:light;{';'.join(light)}}}",
+            f":root[data-theme=dark]{{color-scheme:dark;{';'.join(dark)}}}",
+            "@media (prefers-color-scheme:dark){:root:not([data-theme=light]){color-scheme:dark;"
+            + ";".join(dark)
+            + "}}",
+            f"@media print{{:root{{{';'.join(f'{entry}!important' for entry in light)}}}}}",
+        ]
+    )
+
+
 def _resource(name: str) -> str:
     return files("veridical.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def json_for_script(content: Any) -> Markup:
-    """JSON that is safe inside a script element, whatever the strings in it say."""
+    """JSON that is safe inside a script element, whatever strings it holds."""
     return Markup(to_json(content).translate(_UNSAFE_IN_SCRIPT))
 
 
@@ -135,7 +164,7 @@ def _calibration(data: ReportData) -> dict[str, Any] | None:
         "after": [panel for panel in panels if panel["method"] != "mean"],
         "methods": [(m, shown_title(m)) for m in dict.fromkeys(p.method for p in data.reliability) if m != "mean"],
         "chosen": data.method,
-        "legends": {binning: count_legend(data, binning) for binning in ("mass", "width")},
+        "legends": {binning: count_legend(most_in_bin(data, binning)) for binning in ("mass", "width")},
         "table": metrics_table(data.evaluation),
     }
 
@@ -161,7 +190,7 @@ def _sweep(data: ReportData) -> dict[str, Any] | None:
     roles = series_roles(methods, data.method)
     return {
         "series": [(method, shown_title(method), roles[method]) for method in methods],
-        "figures": [(METRICS[metric].title, inline_svg(draw_sweep(data, metric))) for metric in SWEEP_METRICS],
+        "figures": [(METRICS[metric].title, inline_svg(draw_sweep(data, metric))) for metric in SUMMARY_METRICS],
         "table": sweep_table(data),
     }
 
@@ -181,10 +210,10 @@ def _disagreement(data: ReportData) -> dict[str, Any] | None:
 def _risk(data: ReportData) -> dict[str, Any] | None:
     if not data.risk:
         return None
-    roles = series_roles([curve.score for curve in data.risk], data.method)
+    roles = series_roles([curve.ranking for curve in data.risk], data.method)
     return {
         "svg": inline_svg(draw_risk(data)),
-        "series": [(curve.score, curve.title, roles[curve.score]) for curve in data.risk],
+        "series": [(curve.ranking, curve.title, roles[curve.ranking]) for curve in data.risk],
         "table": risk_table(data),
     }
 
@@ -193,7 +222,7 @@ def _disputed(data: ReportData) -> dict[str, Any]:
     rows = disputed_rows(data)
     names = [printable(name) for name in data.inspection.data.class_names]
     present = sorted({label for row in rows for label in row.classes})
-    heading = ["Sample", "HV", "Mean says", "Confidence"]
+    heading = ["Sample", "HV", "Prediction", "Confidence"]
     heading += ["Label", "Outcome"] if data.evaluation is not None else []
     return {"rows": rows, "classes": [(label, names[label]) for label in present], "heading": [*heading, "Votes"]}
 
@@ -215,5 +244,5 @@ def _run(data: ReportData) -> dict[str, Any]:
     return {
         "facts": entries,
         "versions": list(data.versions.items()),
-        "parameters": {shown_title(name): list(given.items()) for name, given in data.parameters.items()},
+        "parameters": {shown_title(name): list(parameters.items()) for name, parameters in data.parameters.items()},
     }

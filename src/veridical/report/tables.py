@@ -7,10 +7,20 @@ from dataclasses import dataclass
 
 from veridical._names import printable
 from veridical.evaluation import Evaluation, MethodScores
-from veridical.metrics import METRICS, SummaryRow
-from veridical.report.data import DisputedSample, ReliabilityPanel, ReportData
-from veridical.report.names import metric_text, shown_title
-from veridical.report.prepare import SWEEP_METRICS
+from veridical.evaluation.curves import ReliabilityPanel
+from veridical.evaluation.methods import resolve_method
+from veridical.metrics import METRICS, SUMMARY_METRICS, SummaryRow
+from veridical.report.data import DisputedSample, ReportData
+
+
+def shown_title(method: str) -> str:
+    """A method's title."""
+    return resolve_method(method).title
+
+
+def metric_text(metric: str, value: float, *, unit: bool = True) -> str:
+    """A metric's value as the page shows it."""
+    return METRICS[metric].text(value).replace(" %", "%" if unit else "")
 
 
 @dataclass(frozen=True)
@@ -47,14 +57,14 @@ def _percent(value: float | None, digits: int = 1) -> Cell:
 
 def metrics_table(evaluation: Evaluation) -> Table:
     """Every method's figures with floors and intervals; the best of each column is marked."""
-    best = {metric: _best(evaluation, metric) for metric in SWEEP_METRICS}
+    best = {metric: _best(evaluation, metric) for metric in SUMMARY_METRICS}
     rows = []
     for scores in evaluation.methods:
-        cells = [_metric_cell(scores.summary[metric], best[metric]) for metric in SWEEP_METRICS]
+        cells = [_metric_cell(scores.summary[metric], best[metric]) for metric in SUMMARY_METRICS]
         gap = Cell(f"{100 * scores.gap:+.2f}".replace("-", "−"), scores.gap)
         changed = Cell(f"{scores.labels_changed:,}", scores.labels_changed)
         rows.append((_text(_title(scores)), *cells, gap, changed))
-    heading = ("Method", *(METRICS[metric].title for metric in SWEEP_METRICS), "Gap (points)", "Labels changed")
+    heading = ("Method", *(METRICS[metric].title for metric in SUMMARY_METRICS), "Gap (points)", "Labels changed")
     where = "all samples" if evaluation.protocol == "all samples" else "the half that calibrators have not seen"
     n_samples = evaluation["mean"].summary.n_samples
     return Table(f"Scores on {where} ({n_samples:,} samples)", heading, tuple(rows), sortable=True)
@@ -123,9 +133,9 @@ def sweep_table(data: ReportData) -> Table:
     """Metrics by number of sources and way to combine them."""
     rows = []
     for point in data.sweep:
-        cells = [_number(point.values[metric], metric_text(metric, point.values[metric])) for metric in SWEEP_METRICS]
+        cells = [_number(point.values[metric], metric_text(metric, point.values[metric])) for metric in SUMMARY_METRICS]
         rows.append((Cell(str(point.n_sources), point.n_sources), _text(shown_title(point.method)), *cells))
-    heading = ("Sources", "Method", *(METRICS[metric].title for metric in SWEEP_METRICS))
+    heading = ("Sources", "Method", *(METRICS[metric].title for metric in SUMMARY_METRICS))
     return Table("Metrics against the number of sources, on all samples", heading, tuple(rows), sortable=True)
 
 
@@ -143,23 +153,23 @@ def risk_table(data: ReportData) -> Table:
 
 
 def disagreement_table(data: ReportData) -> Table:
-    """Median HV and counts by winning score."""
-    found = data.disagreement
-    right = [sum(line[c] for line in found.right) for c in range(len(found.median))]
-    wrong = [sum(line[c] for line in found.wrong) for c in range(len(found.median))]
+    """Median HV and counts by confidence of the mean."""
+    grid = data.disagreement
+    right = [sum(line[c] for line in grid.right) for c in range(len(grid.median))]
+    wrong = [sum(line[c] for line in grid.wrong) for c in range(len(grid.median))]
     rows = []
-    for c, median in enumerate(found.median):
-        where = Cell(f"{found.score_edges[c]:.3f} to {found.score_edges[c + 1]:.3f}", found.score_edges[c])
+    for c, median in enumerate(grid.median):
+        where = Cell(f"{grid.confidence_edges[c]:.3f} to {grid.confidence_edges[c + 1]:.3f}", grid.confidence_edges[c])
         counts = (Cell(f"{right[c]:,}", right[c]), Cell(f"{wrong[c]:,}", wrong[c]))
         shown = counts if data.evaluation is not None else counts[:1]
         rows.append((where, _number(median, f"{median:.4f}"), *shown))
-    heading = ("Winning score", "Median HV", *(("Right", "Wrong") if data.evaluation is not None else ("Samples",)))
-    return Table("HV by winning score of the mean", heading, tuple(rows))
+    heading = ("Confidence", "Median HV", *(("Right", "Wrong") if data.evaluation is not None else ("Samples",)))
+    return Table("HV by confidence of the mean", heading, tuple(rows))
 
 
 @dataclass(frozen=True)
 class DisputedRow:
-    """A disputed sample as the page lists it; ``classes`` are those that the filter finds it by."""
+    """A disputed sample as the page lists it; ``classes`` are those that the filter shows it for."""
 
     cells: tuple[Cell, ...]
     classes: tuple[int, ...]
@@ -167,7 +177,7 @@ class DisputedRow:
 
 
 def disputed_rows(data: ReportData) -> list[DisputedRow]:
-    """The samples the sources argue about most."""
+    """The samples on which the sources disagree most."""
     names = [printable(name) for name in data.inspection.data.class_names]
     return [_disputed_row(sample, names) for sample in data.disputed]
 

@@ -1,17 +1,17 @@
-"""The verdict: what the numbers say, in plain words."""
+"""The verdict: the result in plain words."""
 
 from __future__ import annotations
 
 from veridical._names import printable
 from veridical.evaluation import Evaluation, Inspection, MethodScores
 from veridical.report.data import Tone
-from veridical.report.names import shown_title
+from veridical.report.tables import shown_title
 
 #: A source with less than this part of an equal share of trust stands apart from the others.
 _STANDS_APART = 0.75
 #: Where the mean gap makes up less than this part of the ECE, being too sure here and too doubtful there cancels out.
 _ONE_SIDED = 0.5
-#: Better calibration that costs more accuracy than this is no good news.
+#: Better calibration that costs more accuracy than this is not an improvement.
 _ACCURACY_LOST = 0.005
 
 
@@ -111,7 +111,7 @@ def _rival(evaluation: Evaluation, after: MethodScores) -> list[str]:
     others = [scores for scores in evaluation.methods if not scores.is_source and scores.method != after.method]
     fair = [scores for scores in others if scores.summary["accuracy"].value >= least]
     best = min(fair, key=lambda scores: scores.summary["ece"].value, default=after)
-    # Two methods at the floor cannot be told apart by their ECE; a mean that is best has been spoken of already.
+    # Two methods at the floor cannot be told apart by their ECE; the mean has been described already.
     if is_at_floor(after) or best.method == "mean" or best.summary["ece"].value >= after.summary["ece"].value:
         return []
     return [f"{shown_title(best.method)} does better here: {percent(best.summary['ece'].value)}."]

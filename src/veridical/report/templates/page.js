@@ -3,7 +3,7 @@
   const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
   const byId = (id) => document.getElementById(id);
 
-  // Theme: the system's preference until the button says otherwise.
+  // Theme: the system's preference until the button is used.
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
@@ -153,7 +153,7 @@
       const [c, r] = cell;
       const [right, wrong] = [hover.right[r][c], hover.wrong[r][c]];
       const top = r === hover.y.length - 2 ? " or more" : ` to ${hover.y[r + 1].toFixed(3)}`;
-      const place = `Winning score ${hover.x[c].toFixed(3)} to ${hover.x[c + 1].toFixed(3)}\nHV ${hover.y[r].toFixed(3)}${top}`;
+      const place = `Confidence ${hover.x[c].toFixed(3)} to ${hover.x[c + 1].toFixed(3)}\nHV ${hover.y[r].toFixed(3)}${top}`;
       return `${place}\n${hover.labelled ? `${right} right, ${wrong} wrong` : `${right} samples`}`;
     },
   };

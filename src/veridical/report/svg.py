@@ -1,21 +1,17 @@
-"""What all figures of a report have in common: a canvas, axes, and what hovering over them says."""
+"""Figures as elements of the page, with texts to show on hovering, and as files."""
 
 from __future__ import annotations
 
 import io
 import re
-import warnings
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from markupsafe import Markup
 
 from veridical._json import to_json
-from veridical.report.style import COLOURS, RC, colour
+from veridical.plots.style import COLOURS, drawing_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +30,7 @@ _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, and what makes it speak.
+    """A figure, and what the page needs to make it interactive.
 
     Attributes
     ----------
@@ -44,7 +40,7 @@ class Drawing:
         What it shows, in words.
     figure : matplotlib Figure
     tips : dict
-        Id of an element -> what hovering over it says.
+        Id of an element -> the text that is shown on hovering.
     series : dict
         Id of an element -> the method that it belongs to, for hiding it.
     hover : dict
@@ -59,38 +55,28 @@ class Drawing:
     hover: dict[str, Any] = field(default_factory=dict)
 
 
-@contextmanager
-def drawing_style() -> Iterator[None]:
-    """The report's lettering; letters that the font lacks are the browser's to find."""
-    import matplotlib
-
-    with matplotlib.rc_context(RC), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        yield
-
-
-def new_axes(width: float, height: float, left: float = 0.52, bottom: float = 0.45) -> tuple[Figure, Axes]:
-    """A figure of so many inches with one pair of axes."""
+def new_axes(
+    width: float,
+    total_height: float,
+    left: float = 0.52,
+    bottom: float = 0.45,
+    *,
+    height: float | None = None,
+    figure: Figure | None = None,
+    sharex: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """A figure of so many inches with axes; ``figure`` and ``height`` are for more axes in the same figure."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((left / width, bottom / height, 1 - (left + 0.12) / width, 1 - (bottom + 0.12) / height))
-    axes.patch.set_gid("frame")
+    height = total_height - bottom - 0.12 if height is None else height
+    with drawing_style():
+        is_new = figure is None
+        figure = figure or Figure(figsize=(width, total_height))
+        box = (left / width, bottom / total_height, 1 - (left + 0.12) / width, height / total_height)
+        axes = figure.add_axes(box, sharex=sharex)
+    if is_new:
+        axes.patch.set_gid("frame")
     return figure, axes
-
-
-def cells(axes: Axes, x_edges: Any, y_edges: Any, roles: Sequence[Sequence[str | None]]) -> None:
-    """Fill the cells of a grid; one path per colour keeps the file small."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    corners = ((0, 0), (1, 0), (1, 1), (0, 1), (0, 0))
-    codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
-    for role in sorted({role for line in roles for role in line if role}):
-        inside = [(r, c) for r, line in enumerate(roles) for c, found in enumerate(line) if found == role]
-        vertices = [(x_edges[c + i], y_edges[r + j]) for r, c in inside for i, j in corners]
-        path = Path(np.asarray(vertices), codes * len(inside))
-        axes.add_patch(PathPatch(path, facecolor=colour(role), edgecolor="none", linewidth=0, antialiased=False))
 
 
 def image_bytes(drawing: Drawing, format: str) -> bytes:
@@ -131,28 +117,28 @@ def _drop_metadata(root: ET.Element) -> None:
 
 
 def _rewrite(element: ET.Element, drawing: Drawing) -> None:
-    found = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
-    own = found.get("id", "")
+    attributes = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+    own = attributes.get("id", "")
     if own in drawing.tips:
-        found["data-tip"] = drawing.tips[own]
+        attributes["data-tip"] = drawing.tips[own]
     if own in drawing.series:
-        found["data-series"] = drawing.series[own]
-    for key, value in found.items():
+        attributes["data-series"] = drawing.series[own]
+    for key, value in attributes.items():
         if key == "id":
-            found[key] = f"{drawing.name}-{value}"
+            attributes[key] = f"{drawing.name}-{value}"
         elif key == "href":
-            found[key] = f"#{drawing.name}-{value.removeprefix('#')}"
+            attributes[key] = f"#{drawing.name}-{value.removeprefix('#')}"
         elif key == "clip-path":
-            found[key] = value.replace("url(#", f"url(#{drawing.name}-")
+            attributes[key] = value.replace("url(#", f"url(#{drawing.name}-")
         elif key == "style":
-            found[key] = _themed(value)
+            attributes[key] = _themed(value)
         elif key in ("d", "transform"):
-            found[key] = _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}", " ".join(value.split()))
+            attributes[key] = _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}", " ".join(value.split()))
     element.attrib.clear()
-    element.attrib.update(found)
+    element.attrib.update(attributes)
 
 
 def _themed(style: str) -> str:
     """Colours become variables, and the font's family is left to the page."""
     style = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", style)
-    return re.sub(r"#[0-9a-f]{6}", lambda found: _VARIABLE.get(found[0], found[0]), style)
+    return re.sub(r"#[0-9a-f]{6}", lambda match: _VARIABLE.get(match[0], match[0]), style)

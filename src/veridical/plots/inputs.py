@@ -1,0 +1,19 @@
+"""What figures accept: arrays, or results that hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from veridical.errors import ParameterError
+
+
+def outcomes_and_probs(y_true: Any, probs: Any) -> tuple[Any, Any]:
+    """Labels (or booleans) and distributions (or confidences), from arrays or from results."""
+    if probs is None:
+        if getattr(y_true, "labels", None) is None or not hasattr(y_true, "probs"):
+            raise ParameterError(
+                f"probs is missing and {type(y_true).__name__} does not hold labels and distributions; give labels "
+                "and probabilities of shape (samples, classes)."
+            )
+        return y_true.labels, y_true.probs
+    return y_true, getattr(probs, "probs", probs)

@@ -1,0 +1,239 @@
+"""Figures on the sources: who is trusted, who depends on whom, where they disagree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from veridical.combine import discover
+from veridical.errors import ParameterError, ShapeError
+from veridical.evaluation.curves import Disagreement
+from veridical.evaluation.inspection import Inspection, inspect
+from veridical.plots.style import (
+    N_LEVELS,
+    axes_or_new,
+    colour,
+    fill_cells,
+    legend_of_colours,
+    shortened,
+    styled,
+)
+from veridical.predictions import Predictions
+from veridical.predictions.validation import Array, as_numbers, check_choice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: The names of more sources would not fit beside a matrix.
+NAMED_UP_TO = 24
+_SIDES = ("all", "right", "wrong")
+
+
+@styled
+def source_reliability(inspection: Any, *, ax: Axes | None = None) -> Axes:
+    """How far truth discovery trusts each source, against its accuracy or, without labels, its agreement.
+
+    Parameters
+    ----------
+    inspection : Inspection, Predictions, or array of shape (S, N, L)
+    ax : matplotlib Axes, optional
+        By default a new figure is made.
+
+    Returns
+    -------
+    Axes
+    """
+    shown: Inspection = inspection if isinstance(inspection, Inspection) else inspect(inspection)
+    sources, n_sources = shown.sources, shown.data.n_sources
+    shares, what = shares_of(shown)
+    axes = axes_or_new(ax, 4.5, 4.3)
+    axes.axhline(100 / n_sources, color=colour("quiet"), linewidth=1, linestyle=(0, (4, 3)))
+    for s, (source, share) in enumerate(zip(sources, shares, strict=True)):
+        role = "wrong" if s == shown.outlier and n_sources > 2 else "series-3"
+        (dot,) = axes.plot(
+            100 * share,
+            100 * source.mean_reliability,
+            "o",
+            color=colour(role),
+            markersize=6.5,
+            markeredgecolor=colour("surface"),
+        )
+        dot.set_gid(f"source-{s}")
+    axes.margins(0.1, 0.16)
+    if n_sources > 2:
+        _name_outlier(axes, shown, 100 * shares[shown.outlier])
+    axes.set(xlabel=f"{what} (%)", ylabel="mean reliability (%)")
+    axes.ticklabel_format(useOffset=False)
+    axes.grid(True)
+    return axes
+
+
+def shares_of(inspection: Inspection) -> tuple[list[float], str]:
+    """Accuracy of each source or, without labels, agreement with the mean; and which of the two it is."""
+    accuracies = [source.accuracy for source in inspection.sources if source.accuracy is not None]
+    if len(accuracies) == len(inspection.sources):
+        return accuracies, "accuracy"
+    return [source.agreement for source in inspection.sources], "agreement with the mean"
+
+
+def _name_outlier(axes: Axes, inspection: Inspection, x: float) -> None:
+    source = inspection.sources[inspection.outlier]
+    left = x < sum(axes.get_xlim()) / 2
+    axes.annotate(
+        shortened(source.name, 28),
+        (x, 100 * source.mean_reliability),
+        xytext=(7 if left else -7, 0),
+        textcoords="offset points",
+        ha="left" if left else "right",
+        va="center",
+    )
+
+
+@styled
+def dependence_matrix(
+    matrix: Any, names: Sequence[str] | None = None, *, legend: bool = True, ax: Axes | None = None
+) -> Axes:
+    """A matrix of what pairs of sources have in common, such as how often they name the same label.
+
+    Parameters
+    ----------
+    matrix : (S, S) array, or Inspection
+        Of an inspection, the agreement of its sources.  The diagonal is not shown.
+    names : sequence of S names, optional
+    legend : bool
+        Add the meaning of colours.
+    ax : matplotlib Axes, optional
+        By default a new figure is made.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> ax = vd.plots.dependence_matrix([[1.0, 0.9], [0.9, 1.0]], ["a", "b"])
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['a', 'b']
+    """
+    if isinstance(matrix, Inspection):
+        names = matrix.data.source_names if names is None else names
+        matrix = matrix.agreement
+    values = as_numbers(matrix, "matrix").astype(np.float64)
+    n_sources = len(values) if values.ndim == 2 else 0
+    if n_sources < 2 or values.shape != (n_sources, n_sources):
+        raise ShapeError(f"matrix has shape {values.shape}; give one row and one column per source, two at least.")
+    names = [f"source {s}" for s in range(n_sources)] if names is None else names
+    if len(names) != n_sources:
+        raise ParameterError(f"there are {len(names)} names for {n_sources} sources; give one per source.")
+    axes = axes_or_new(ax, 4.8, 4.5)
+    size = letter_size(n_sources)
+    labels = [shortened(name, 18) if n_sources <= NAMED_UP_TO else "" for name in names]
+    positions = np.arange(n_sources + 1)
+    fill_cells(axes, positions, positions, _matrix_roles(values))
+    axes.set(xlim=(0, n_sources), ylim=(n_sources, 0))
+    axes.set_xticks(positions[:-1] + 0.5, labels, rotation=90, fontsize=size)
+    axes.set_yticks(positions[:-1] + 0.5, labels, fontsize=size)
+    axes.tick_params(length=0, pad=2)
+    if legend:
+        legend_of_colours(axes, matrix_legend(values), loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
+
+
+def letter_size(n_sources: int) -> float:
+    """Size of the names beside a matrix."""
+    return 7.5 if n_sources <= 16 else 6.2
+
+
+def _between(matrix: Array) -> Array:
+    """The entries of different sources."""
+    return matrix[~np.eye(len(matrix), dtype=bool)]
+
+
+def _matrix_roles(matrix: Array) -> list[list[str | None]]:
+    between = _between(matrix)
+    low, high = float(np.nanmin(between)), float(np.nanmax(between))
+    levels = np.clip((matrix - low) / ((high - low) / N_LEVELS or 1.0), 0, N_LEVELS - 1)
+    hidden = np.eye(len(matrix), dtype=bool) | np.isnan(matrix)
+    return [
+        [None if skip else f"level-{int(level)}" for level, skip in zip(*line, strict=True)]
+        for line in zip(levels, hidden, strict=True)
+    ]
+
+
+def matrix_legend(matrix: Array) -> list[tuple[str, str]]:
+    """(role of the colour, which values have it)."""
+    between = _between(matrix)
+    in_percent = np.nanmin(between) >= 0 and np.nanmax(between) <= 1
+    bounds = np.linspace(np.nanmin(between), np.nanmax(between), N_LEVELS + 1)
+    texts = [f"{100 * bound:.1f}" if in_percent else f"{bound:.3g}" for bound in bounds]
+    unit = "%" if in_percent else ""
+    if bounds[0] == bounds[-1]:
+        return [("level-0", f"{texts[0]}{unit}")]
+    return [(f"level-{k}", f"{texts[k]}–{texts[k + 1]}{unit}") for k in range(N_LEVELS)]
+
+
+@styled
+def hv_against_confidence(
+    hv: Any, confidence: Any = None, correct: Any = None, *, side: str = "all", ax: Axes | None = None
+) -> Axes:
+    """Disagreement of the sources (HV) against the confidence of their mean, as a density with its median.
+
+    Parameters
+    ----------
+    hv : (N,) array, Predictions, or Disagreement of a report
+        Predictions are combined here, and need neither ``confidence`` nor ``correct``.
+    confidence : (N,) array
+    correct : (N,) booleans, optional
+    side : {"all", "right", "wrong"}
+        Which predictions to show.
+    ax : matplotlib Axes, optional
+        By default a new figure is made.
+
+    Returns
+    -------
+    Axes
+    """
+    check_choice(side, _SIDES, "side")
+    grid = hv if isinstance(hv, Disagreement) else _disagreement(hv, confidence, correct)
+    right, wrong = np.asarray(grid.right), np.asarray(grid.wrong)
+    counts = {"all": right + wrong, "right": right, "wrong": wrong}[side]
+    most = int((right + wrong if side == "all" else np.maximum(right, wrong)).max())
+    axes = axes_or_new(ax, 4.5, 3.4)
+    roles = [[_density_role(int(count), most) for count in line] for line in counts]
+    fill_cells(axes, grid.confidence_edges, grid.hv_edges, roles)
+    middles = [(a + b) / 2 for a, b in zip(grid.confidence_edges, grid.confidence_edges[1:], strict=False)]
+    axes.plot(middles, grid.median, color=colour("series-1"), linewidth=1.5)
+    axes.set(
+        xlim=(grid.confidence_edges[0], grid.confidence_edges[-1]),
+        ylim=(0, grid.hv_edges[-1]),
+        xlabel="confidence of the mean",
+        ylabel="HV",
+    )
+    axes.grid(True)
+    return axes
+
+
+def _disagreement(hv: Any, confidence: Any, correct: Any) -> Disagreement:
+    if isinstance(hv, Predictions):
+        mean, truth = discover(hv, max_iter=0, missing="skip"), discover(hv, missing="skip")
+        right = None if hv.labels is None else mean.prediction == hv.labels
+        return Disagreement.of(truth.hv.astype(np.float64), mean.probs.max(axis=1), right)
+    if confidence is None:
+        raise ParameterError("confidence is missing; give one number per sample, or predictions in place of hv.")
+    columns = [as_numbers(hv, "hv"), as_numbers(confidence, "confidence")]
+    right = None if correct is None else np.asarray(correct, dtype=bool)
+    lengths = {column.shape for column in (*columns, *(() if right is None else (right,)))}
+    if len(lengths) > 1 or columns[0].ndim != 1 or not columns[0].size:
+        raise ShapeError("hv, confidence and correct differ in shape or are empty; give one number per sample.")
+    return Disagreement.of(columns[0].astype(np.float64), columns[1].astype(np.float64), right)
+
+
+def _density_role(count: int, most: int) -> str | None:
+    """Levels by the logarithm: most cells hold few samples."""
+    if not count:
+        return None
+    return f"level-{min(int(N_LEVELS * math.log(count) / math.log(most + 1)), N_LEVELS - 1)}"
