@@ -69,7 +69,7 @@ def reliability_diagram(
     n_bins, edges
         As in :func:`veridical.metrics.reliability_curve`.
     lowest : float, optional
-        Where the axes of confidence begins; by default a tenth below the least confident bin.
+        Where the axis of confidence begins; by default a tenth below the least confident bin.
     most : float, optional
         The number of samples that has the strongest colour; by default that of the largest bin.
     legend : bool
@@ -107,7 +107,7 @@ def reliability_diagram(
 def lowest_confidence(panels: Sequence[ReliabilityBins]) -> float:
     """Where the axis of confidence begins in all diagrams: below the least confident bin, at a tenth."""
     shown = [value for panel in panels for value in panel.confidence if not math.isnan(value)]
-    return min(math.floor(10 * min(shown)) / 10, 0.8) if shown else 0.0
+    return min(max(math.ceil(10 * min(shown)) - 1, 0) / 10, 0.8) if shown else 0.0
 
 
 def count_legend(most: float) -> list[tuple[str, str]]:
