@@ -320,6 +320,7 @@ class TestInput:
             {"metrics": "ece"},
             {"metrics": ["nll"]},
             {"metrics": 5},
+            {"metrics": np.array(0)},
         ):
             with pytest.raises(errors.ParameterError):
                 state.noise_floors(**options)

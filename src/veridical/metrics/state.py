@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -152,7 +152,7 @@ class CalibrationState:
 
     def noise_floors(
         self,
-        metrics: Iterable[str] | None = None,
+        metrics: Collection[str] | None = None,
         *,
         n_bins: int = 15,
         n_draws: int = 200,

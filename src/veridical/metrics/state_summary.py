@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,11 +104,11 @@ def summarise(cells: Cells, losses: Mapping[str, float], n_bins: int, confidence
     )
 
 
-def check_errors(metrics: Iterable[str] | None) -> list[str]:
+def check_errors(metrics: Collection[str] | None) -> list[str]:
     """Names of calibration errors, by default all of them."""
     if metrics is None:
         return list(_ERRORS)
-    if isinstance(metrics, str) or not isinstance(metrics, Iterable):
+    if not isinstance(metrics, (list, tuple, set, frozenset, dict)):
         raise ParameterError(f"metrics is {shown(metrics)}; give a list of: {', '.join(_ERRORS)}.")
     return [check_choice(name, _ERRORS, "metric") for name in metrics]
 
