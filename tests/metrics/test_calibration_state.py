@@ -182,6 +182,15 @@ class TestValues:
         np.testing.assert_allclose([curve.low, curve.high], [exact.low, exact.high], atol=1e-6)
         np.testing.assert_allclose(curve.edges, metrics.bin_edges(confidence), atol=1 / 15360)
 
+    def test_pairs_keep_counts_and_mean_confidences(self, rng):
+        correct, confidence = smooth_samples(rng, "over-confident", 20_000)
+        positions, right, weight = CalibrationState().update(correct, confidence).pairs()
+        assert weight.sum() == 20_000
+        assert weight[right].sum() == correct.sum()
+        for chosen, outcome in ((right, True), (~right, False)):
+            mean = positions[chosen] @ weight[chosen] / weight[chosen].sum()
+            assert mean == pytest.approx(confidence[correct == outcome].mean(), abs=1e-10)
+
     def test_summary_prints_values_with_bounds(self):
         text = str(CalibrationState().update([True, False], [0.75, 0.25]).compute())
         assert "2 samples" in text
@@ -279,6 +288,34 @@ class TestFiles:
         content["cells"][name] = values
         with pytest.raises(errors.CorruptFileError, match="calibration state"):
             CalibrationState.from_dict(content)
+
+    @settings(max_examples=examples(200))
+    @given(st.data())
+    def test_mutated_file_is_rejected_or_consistent(self, tmp_path_factory, data):
+        path = tmp_path_factory.mktemp("states") / "hour.json"
+        state = CalibrationState(30).update([0, 1, 1], [[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]])
+        state.save(path)
+        content = bytearray(path.read_bytes())
+        for _ in range(data.draw(st.integers(1, 3))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(
+                st.sampled_from(b'0123456789-,[]{}":enN \0')
+            )
+        path.write_bytes(content)
+        try:
+            loaded = CalibrationState.load(path)
+        except errors.CorruptFileError:
+            return
+        if loaded.n_samples:
+            assert not any(np.isnan(value) for value in loaded.compute().values.values())
+
+    def test_bad_paths_are_rejected(self, tmp_path):
+        for bad in (5, None, "", "a\0b"):
+            with pytest.raises(errors.ParameterError, match="path"):
+                CalibrationState.load(bad)
+            with pytest.raises(errors.ParameterError, match="path"):
+                CalibrationState().save(bad)
+        with pytest.raises(errors.CorruptFileError, match="absent"):
+            CalibrationState.load(tmp_path / "absent.json")
 
     def test_message_names_the_damaged_file(self, tmp_path):
         (tmp_path / "hour.json").write_text("{}")

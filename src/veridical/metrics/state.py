@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical._atomic import write_atomically
+from veridical._atomic import as_path, write_atomically
 from veridical._json import read_json, to_json
 from veridical._kernels.cells import add_to_cells
 from veridical._parallel import run_blocks
@@ -17,7 +17,7 @@ from veridical.errors import CorruptFileError, ParameterError, ShapeError, shown
 from veridical.metrics.cells import Cells
 from veridical.metrics.floors import NoiseFloor, check_quantiles
 from veridical.metrics.resampling import MOST_DRAWS
-from veridical.metrics.sample import Floats, Sample, check_sample
+from veridical.metrics.sample import Booleans, Floats, Sample, check_sample
 from veridical.metrics.state_summary import StateSummary, check_errors, floor_draws, summarise
 from veridical.predictions.validation import RandomState, check_integer, check_real
 
@@ -78,8 +78,8 @@ class CalibrationState:
         return int((1 << 62) // ((1 << _BITS) // self.n_cells + 2))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CalibrationState) or self.n_cells != other.n_cells:
-            return NotImplemented if not isinstance(other, CalibrationState) else False
+        if not isinstance(other, CalibrationState):
+            return NotImplemented
         arrays = all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS)
         return arrays and all(getattr(self, name) == getattr(other, name) for name in _SCALARS)
 
@@ -203,6 +203,13 @@ class CalibrationState:
             rounding=2.0**-_BITS,
         )
 
+    def pairs(self) -> tuple[Floats, Booleans, Floats]:
+        """(confidence, correct, weight): at most two weighted samples per cell, for methods that fit on such pairs.
+
+        The right samples of a cell and the wrong ones are each replaced by their mean confidence.
+        """
+        return self.cells().pairs()
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; only occupied cells are listed."""
         index = np.flatnonzero(self.count)
@@ -217,7 +224,7 @@ class CalibrationState:
 
     @classmethod
     def from_dict(cls, content: Any) -> CalibrationState:
-        """The state that :meth:`to_dict` described; anything else is a :class:`~veridical.errors.CorruptFileError`."""
+        """The state of which :meth:`to_dict` gave ``content``; other content raises a CorruptFileError."""
         if not isinstance(content, Mapping) or content.get("type") != _TYPE or content.get("schema") != _SCHEMA:
             raise CorruptFileError("this is not a calibration state of a known version.")
         state = cls(_whole(content, "n_cells", 1, _MOST_CELLS))
@@ -242,10 +249,12 @@ class CalibrationState:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CalibrationState:
         """Read a state from a JSON file."""
+        source = as_path(path)
+        content = read_json(source)
         try:
-            return cls.from_dict(read_json(path))
+            return cls.from_dict(content)
         except CorruptFileError as error:
-            raise CorruptFileError(f"{os.fspath(path)!r}: {error}") from None
+            raise CorruptFileError(f"{source}: {error}") from None
 
     def _check_consistency(self, n_samples: object) -> None:
         width = (1 << _BITS) // self.n_cells + 2
@@ -254,8 +263,9 @@ class CalibrationState:
             np.all(np.abs(offset // width) <= count)
             for offset, count in ((self.offset, self.count), (self.right_offset, self.correct))
         )
-        known = self.n_infinite <= self.n_with_distributions <= self.n_samples <= self.capacity
-        if not (right and within and known and n_samples == self.n_samples):
+        total = sum(self.count.tolist())  # as Python's integers, which do not overflow
+        known = self.n_infinite <= self.n_with_distributions <= total <= self.capacity
+        if not (right and within and known and n_samples == total):
             raise CorruptFileError("the sums of the calibration state contradict each other.")
 
     def _add_outcomes(self, sample: Sample) -> None:
