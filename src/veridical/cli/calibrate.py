@@ -70,6 +70,8 @@ def command(
         output.text(f"auto chose {calibration.chosen}.")
         if calibration.chosen_on_half != calibration.chosen:
             output.text(f"For this table, fitted on one half, it chose {calibration.chosen_on_half}.")
+    if calibration.advice is not None:
+        output.text(" ".join(calibration.advice.sentences))
     for path in (out, report_path):
         if path is not None:
             output.text(f"Wrote {path}")

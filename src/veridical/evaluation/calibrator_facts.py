@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical._html import html_table
+from veridical._tables import TableResult, html_table, text_table
 from veridical.calibrate import Calibrator
 from veridical.calibrate.saving import describe
 from veridical.evaluation.scores import SCHEMA
@@ -18,7 +18,7 @@ _FEW = 6
 
 
 @dataclass(frozen=True)
-class CalibratorFacts:
+class CalibratorFacts(TableResult):
     """The result of :func:`inspect_calibrator`.
 
     Attributes
@@ -89,6 +89,12 @@ class CalibratorFacts:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {"schema": SCHEMA, "type": "calibrator", **asdict(self)}
+
+    def __str__(self) -> str:
+        tables = [text_table(*self.rows())]
+        if self.candidates:
+            tables.append(text_table(*self.candidate_rows()))
+        return "\n\n".join(tables)
 
     def _repr_html_(self) -> str:
         tables = [html_table(*self.rows())]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from veridical._html import html_table
 from veridical._progress import Progress, no_progress
+from veridical._tables import TableResult
 from veridical._version import versions
 from veridical.calibrate import calibrators
 from veridical.combine import label_free_combiners
@@ -29,7 +29,7 @@ _ON_POOLS = ("log-pool+vector", "log-pool+truth-logit")
 
 
 @dataclass(frozen=True)
-class MethodComparison:
+class MethodComparison(TableResult):
     """The result of :func:`compare_calibrators`.
 
     Attributes
@@ -101,8 +101,17 @@ class MethodComparison:
         content["values"] = {m: {k: list(v) for k, v in columns.items()} for m, columns in self.values.items()}
         return {"schema": SCHEMA, "type": "comparison", **content, "best": {m: self.best(m) for m in SUMMARY_METRICS}}
 
-    def _repr_html_(self) -> str:
-        return html_table(*self.rows(), caption=f"{self.n_splits} random halves, best of each column with *")
+    def _caption(self) -> str:
+        return f"{self.n_splits} random halves; errors and accuracy in %; * is the best of its column"
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {"method": method}
+            | {metric: self.mean(method, metric) for metric in SUMMARY_METRICS}
+            | {f"{metric}_std": self.std(method, metric) for metric in SUMMARY_METRICS}
+            | {"labels_changed": self.labels_changed[method]}
+            for method in self.methods
+        ]
 
 
 def _without_leading_zero(figure: str) -> str:

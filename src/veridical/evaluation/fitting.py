@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from veridical._atomic import atomic_file
-from veridical._html import html_table
 from veridical._outputs import check_outputs
 from veridical._progress import Progress
+from veridical._tables import TableResult
 from veridical.calibrate import Calibrator
 from veridical.errors import FileFormatError, ParameterError
+from veridical.evaluation.advice import Advice, advise
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.methods import Method, resolve_method
 from veridical.evaluation.scores import Evaluation, EvaluationRun, labelled, run_evaluation
@@ -23,7 +24,7 @@ from veridical.predictions.validation import Array, Kind
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(TableResult):
     """A fitted calibrator with the evidence for it.
 
     Attributes
@@ -34,16 +35,27 @@ class Calibration:
         The mean against the same method fitted on one random half and scored on the other.
     method : str
     chosen_on_half : str or None
-        What "auto" chose on the half that it was fitted on for the evaluation; more samples may have changed its mind.
+        What "auto" chose on the half that it was fitted on for the evaluation; with all samples it may choose another.
+    advice : Advice or None
+        Whether a simpler method does as well, and what other methods would gain.
     """
 
     calibrator: Calibrator
     evaluation: Evaluation
     method: str
     chosen_on_half: str | None = None
+    advice: Advice | None = None
 
-    def _repr_html_(self) -> str:
-        return html_table(*self.evaluation.rows(), caption=f"{self.method}, scored on {self.evaluation.protocol}")
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Heading and rows: the mean and the method on held-out samples."""
+        return self.evaluation.rows()
+
+    def _records(self) -> list[dict[str, Any]]:
+        return self.evaluation._records()
+
+    def _caption(self) -> str:
+        chosen = "" if self.chosen is None else f" ({self.chosen})"
+        return f"{self.method}{chosen}, scored on {self.evaluation.protocol}; errors and accuracy in %"
 
     @property
     def chosen(self) -> str | None:
@@ -52,7 +64,8 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        content = {**self.evaluation.to_dict(), "type": "calibration", "method": self.method}
+        advice = None if self.advice is None else self.advice.to_dict()
+        content = {**self.evaluation.to_dict(), "type": "calibration", "method": self.method, "advice": advice}
         if self.chosen is None:
             return content
         candidates = getattr(self.calibrator, "table_", [])
@@ -65,7 +78,7 @@ def _choice_of(calibrator: Calibrator | None) -> str | None:
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class Calibrated(TableResult):
     """Calibrated predictions: distributions, confidences of the predicted labels, and those labels."""
 
     probs: Array = field(repr=False)
@@ -97,9 +110,17 @@ class Calibrated:
         with atomic_file(path) as stream:
             np.savez(stream, **arrays)  # type: ignore[arg-type]
 
-    def _repr_html_(self) -> str:
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Heading and rows: number of samples and mean confidence."""
         facts = [["samples", str(len(self.prediction))], ["mean confidence", f"{100 * self.mean_confidence:.2f} %"]]
-        return html_table(["calibrated", ""], facts)
+        return ["calibrated", ""], facts
+
+    def _records(self) -> list[dict[str, Any]]:
+        names = self.class_names or tuple(f"class {label}" for label in range(self.probs.shape[1]))
+        return [
+            {"prediction": int(label), "confidence": float(confidence)} | dict(zip(names, row.tolist(), strict=True))
+            for label, confidence, row in zip(self.prediction, self.confidence, self.probs, strict=True)
+        ]
 
 
 def fit_calibrator(
@@ -114,7 +135,7 @@ def fit_calibrator(
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Calibration:
-    """Fit a calibrator on labelled predictions, and say what it is worth on samples it has not seen.
+    """Fit a calibrator on labelled predictions, and score it on samples that it was not fitted on.
 
     Parameters
     ----------
@@ -150,12 +171,14 @@ def fit_with_engine(
     Returns the calibration, and the whole evaluation for a report to show.
     """
     chosen = {"floors": True, "intervals": False, "random_state": random_state, **(options or {})}
-    run = run_evaluation(engine, shown or [resolve_method("mean"), method], chosen, progress=progress)
+    compared = {name: resolve_method(name) for name in ("mean", "temperature")} | {method.name: method}
+    run = run_evaluation(engine, shown or list(compared.values()), chosen, progress=progress)
     on_half = _choice_of(run.outcomes[method.name].calibrator)
     (whole,) = engine.run([method], random_state=random_state, progress=progress)
     assert whole.calibrator is not None
     evaluation = run.evaluation.only("mean", method.name)
-    return Calibration(whole.calibrator, evaluation, method.name, on_half), run
+    advice = advise(run, engine, method.name)
+    return Calibration(whole.calibrator, evaluation, method.name, on_half, advice), run
 
 
 def resolve_calibrator(method: str, parameters: Mapping[str, Any]) -> Method:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical._html import html_table
+from veridical._tables import TableResult
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.scores import SCHEMA
@@ -30,7 +30,7 @@ class SourceFacts:
     agreement : float
         How often its label is the mean's.
     missing : int
-        Samples it says nothing about.
+        Samples that it has no prediction for.
     """
 
     name: str
@@ -42,7 +42,7 @@ class SourceFacts:
 
 
 @dataclass(frozen=True)
-class Inspection:
+class Inspection(TableResult):
     """The result of :func:`inspect`.
 
     Attributes
@@ -50,7 +50,7 @@ class Inspection:
     data : DataFacts
     sources : tuple of SourceFacts
     agreement : (S, S) nested tuple
-        How often two sources name the same label, over the samples both speak about.
+        How often two sources name the same label, over the samples that both have a prediction for.
     warnings : tuple of str
     """
 
@@ -84,8 +84,11 @@ class Inspection:
         """Ready for JSON."""
         return {"schema": SCHEMA, "type": "inspection", **asdict(self), "outlier": self.outlier}
 
-    def _repr_html_(self) -> str:
-        return html_table(*self.rows(), caption=f"{self.data.n_sources} sources, {self.data.n_samples} samples")
+    def _caption(self) -> str:
+        return f"{self.data.n_sources} sources, {self.data.n_samples} samples; in %"
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [asdict(source) for source in self.sources]
 
 
 def inspect(

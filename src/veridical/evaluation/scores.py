@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from veridical._html import html_table
 from veridical._progress import Progress, no_progress
+from veridical._tables import TableResult
 from veridical._version import versions
 from veridical.combine import label_free_combiners
 from veridical.errors import AbsentSourceWarning, LabelError
@@ -60,7 +60,7 @@ class MethodScores:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(TableResult):
     """The result of :func:`evaluate`; tables, reports and ``--json`` are made from it.
 
     Attributes
@@ -115,8 +115,16 @@ class Evaluation:
         gap = float(np.mean([scores.gap for scores in sources]))
         return _row(f"one source (mean of {len(sources)})", means, gap)
 
-    def _repr_html_(self) -> str:
-        return html_table(*self.rows(), caption=f"{self.data.n_sources} sources, {self.protocol}")
+    def _caption(self) -> str:
+        return f"{self.data.n_sources} sources, scored on {self.protocol}; errors and accuracy in %"
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {"method": scores.method, "title": scores.title}
+            | {row.metric: row.value for row in scores.summary}
+            | {"mean_confidence": scores.mean_confidence, "gap": scores.gap, "labels_changed": scores.labels_changed}
+            for scores in self.methods
+        ]
 
 
 def _row(title: str, values: dict[str, float], gap: float) -> list[str]:
@@ -235,11 +243,14 @@ class EvaluationRun:
     split : Split
     outcomes : dict
         Name of a method -> its outcome on the scored samples; without single sources.
+    shared : Shared
+        What was fitted on this split for several methods.
     """
 
     evaluation: Evaluation
     split: Split
     outcomes: dict[str, Outcome]
+    shared: Shared
 
 
 def run_evaluation(
@@ -293,7 +304,7 @@ def run_evaluation(
         random_state=random_state,
         versions=versions(),
     )
-    return EvaluationRun(evaluation, split, outcomes)
+    return EvaluationRun(evaluation, split, outcomes, shared)
 
 
 def _score_sources(engine: Engine, split: Split, reference: Labels, options: dict[str, Any]) -> list[MethodScores]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from veridical._html import html_table
 from veridical._json import to_plain
+from veridical._tables import TableResult
 from veridical.metrics.floors import NoiseFloor
 from veridical.metrics.intervals import interval_of
 from veridical.metrics.registry import METRICS, SUMMARY_METRICS, Metric
@@ -52,7 +52,7 @@ class SummaryRow:
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(TableResult):
     """A small table of metrics: iterate over its rows, index it by metric name, print it.
 
     Attributes
@@ -84,17 +84,12 @@ class Summary:
         kept = [j for j in range(4) if any(row[j] for row in cells[1:])]
         return [[row[j] for j in kept] for row in cells]
 
-    def __str__(self) -> str:
-        table = self.table()
-        widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
-        ]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
+    def _heading_and_rows(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         heading, *rows = self.table()
-        return html_table(heading, rows)
+        return heading, rows
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [asdict(row) for row in self.rows]
 
 
 def _floors(metrics: list[Metric], sample: Sample, n_draws: int, **how: Any) -> dict[str, NoiseFloor]:

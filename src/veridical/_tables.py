@@ -1,0 +1,78 @@
+"""Results as tables: in a terminal, in a notebook, and as a pandas DataFrame."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+from veridical._extras import require
+
+
+def text_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of text, a line per row: names to the left, numbers to the right.
+
+    Examples
+    --------
+    >>> print(text_table(["method", "ECE"], [["mean", "5.26"], ["temperature", "0.84"]]))
+    method        ECE
+    mean         5.26
+    temperature  0.84
+    """
+    lines = [list(heading), *(list(row) for row in rows)]
+    widths = [max(len(line[j]) for line in lines) for j in range(len(heading))]
+    is_name = [j == 0 or not all(_is_number(row[j]) for row in rows) for j in range(len(heading))]
+    padded = [
+        [
+            cell.ljust(width) if name else cell.rjust(width)
+            for cell, width, name in zip(line, widths, is_name, strict=True)
+        ]
+        for line in lines
+    ]
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell begins as a number does, or is empty."""
+    return not cell or cell.lstrip("+-−.")[:1].isdigit() or cell in ("infinite", "undefined")
+
+
+def html_table(heading: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """A plain HTML table; every cell is text."""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class TableResult:
+    """A result that prints as a table.
+
+    A subclass gives :meth:`_heading_and_rows` (text) and, where its numbers have more digits than the text shows,
+    :meth:`_records`.
+    """
+
+    def _heading_and_rows(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        heading: Sequence[str]
+        rows: Sequence[Sequence[str]]
+        heading, rows = self.rows()  # type: ignore[attr-defined]
+        return heading, rows
+
+    def _records(self) -> list[dict[str, Any]]:
+        """Column -> value, one dictionary per row."""
+        heading, rows = self._heading_and_rows()
+        return [dict(zip(heading, row, strict=True)) for row in rows]
+
+    def _caption(self) -> str:
+        return ""
+
+    def __str__(self) -> str:
+        caption = self._caption()
+        return "\n".join([*([caption] if caption else []), text_table(*self._heading_and_rows())])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._heading_and_rows(), caption=self._caption())
+
+    def to_frame(self) -> Any:
+        """The table as a pandas DataFrame, numbers with all their digits; needs pandas."""
+        return require("pandas", "pandas").DataFrame.from_records(self._records())
