@@ -77,16 +77,6 @@ def test_verdict_on_a_method_that_does_not_help(inspection, after, words):
     assert tone == "bad"
 
 
-def test_verdict_names_a_better_method(inspection):
-    before, rival = scores("mean", 0.08, gap=0.08), scores("temperature", 0.02)
-    assert judged(inspection, before, rival, scores("ptde-kde", 0.03))[0].endswith("TS does better here: 2.0%.")
-    at_floor = judged(inspection, before, scores("temperature", 0.012), scores("ptde-kde", 0.014))[0]
-    assert "better here" not in at_floor
-    losing = scores("tde", 0.02, accuracy=0.8)
-    assert "better here" not in judged(inspection, before, losing, scores("ptde-kde", 0.03))[0]
-    assert "better here" not in judged(inspection, before, scores("temperature", 0.04), scores("ptde-kde", 0.03))[0]
-
-
 def test_verdict_counts_changed_labels(inspection):
     before, after = scores("mean", 0.05, gap=0.05), scores("tde", 0.012, accuracy=0.85, changed=300)
     text, tone = judged(inspection, before, after, title="TDE")

@@ -186,17 +186,12 @@ class Advice(TableResult):
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows: every method's answer to each question, the recommended one with a star."""
-        rows = [
-            [
-                choice.question,
-                standing.title + " *" * (standing.method == choice.recommended),
-                METRICS[choice.metric].text(standing.value),
-                _difference_text(choice.metric, standing),
-                "yes" if standing.ties_with_best else "no",
-            ]
-            for choice in (self.confidence, self.distribution)
-            for standing in choice.standings
-        ]
+        rows = []
+        for choice in (self.confidence, self.distribution):
+            for standing in choice.standings:
+                row = advice_row(choice, standing)
+                row[1] += " *" * (standing.method == choice.recommended)
+                rows.append(row)
         return ["question", "method", "ECE or NLL", "behind the best (95%)", "as good as the best"], rows
 
     def _caption(self) -> str:
@@ -205,6 +200,17 @@ class Advice(TableResult):
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {**asdict(self), "sentences": list(self.sentences)}
+
+
+def advice_row(choice: Choice, standing: Standing) -> list[str]:
+    """Question, method, value of the metric, how far it is behind the best, whether it is as good."""
+    return [
+        choice.question,
+        standing.title,
+        METRICS[choice.metric].text(standing.value),
+        _difference_text(choice.metric, standing),
+        "yes" if standing.ties_with_best else "no",
+    ]
 
 
 def _title(method: str) -> str:

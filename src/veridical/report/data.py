@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from veridical._json import to_plain
 from veridical.evaluation import Evaluation, Inspection
+from veridical.evaluation.advice import Advice
 from veridical.evaluation.curves import ConfidenceHistogram, Disagreement, ReliabilityPanel, RiskCurve, SweepPoint
 
 #: Version of the JSON that ``ReportData.to_dict`` gives.
@@ -59,6 +60,8 @@ class ReportData:
     inspection : Inspection
     evaluation : Evaluation or None
         The same object that :func:`veridical.evaluate` gives; None without labels.
+    advice : Advice or None
+        Which of the methods to use; None without labels.
     reliability, histograms : tuples, one (or two) per method; empty without labels
     sweep : tuple of SweepPoint
         Metrics against the number of sources; empty without labels or with one source.
@@ -80,6 +83,7 @@ class ReportData:
     method_title: str
     inspection: Inspection
     evaluation: Evaluation | None
+    advice: Advice | None
     reliability: tuple[ReliabilityPanel, ...]
     histograms: tuple[ConfidenceHistogram, ...]
     sweep: tuple[SweepPoint, ...]
@@ -95,6 +99,7 @@ class ReportData:
         content = asdict(self)
         content["inspection"] = self.inspection.to_dict()
         content["evaluation"] = None if self.evaluation is None else self.evaluation.to_dict()
+        content["advice"] = None if self.advice is None else self.advice.to_dict()
         content["risk"] = [curve.to_dict() for curve in self.risk]
         content["disagreement"] = self.disagreement.to_dict()
         plain: dict[str, Any] = to_plain({"schema": SCHEMA, "type": "report", **content})

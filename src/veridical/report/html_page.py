@@ -29,6 +29,7 @@ from veridical.report.figures import (
 )
 from veridical.report.svg import inline_svg
 from veridical.report.tables import (
+    advice_table,
     disagreement_table,
     disputed_rows,
     metric_text,
@@ -166,6 +167,7 @@ def _calibration(data: ReportData) -> dict[str, Any] | None:
         "chosen": data.method,
         "legends": {binning: count_legend(most_in_bin(data, binning)) for binning in ("mass", "width")},
         "table": metrics_table(data.evaluation),
+        "advice": None if data.advice is None else advice_table(data.advice),
     }
 
 

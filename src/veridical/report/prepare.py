@@ -11,6 +11,7 @@ from veridical._progress import Progress, no_progress
 from veridical._version import versions
 from veridical.combine import label_free_combiners
 from veridical.errors import ParameterError, ShapeError
+from veridical.evaluation.advice import advise
 from veridical.evaluation.curves import ConfidenceHistogram, Disagreement, ReliabilityPanel, RiskCurve, sweep_points
 from veridical.evaluation.engine import Engine, Outcome
 from veridical.evaluation.facts import DataFacts
@@ -84,7 +85,8 @@ def report_on(
     mean, hv = engine.combined("mean"), engine.combined("atde").truth.hv
     evaluation, name = (None, None) if run is None else (run.evaluation, method.name)
     method_title = "" if run is None else _method_title(run.outcomes[method.name])
-    verdict, tone = verdict_of(evaluation, inspection, name, method_title)
+    advice = None if run is None else advise(run, engine, method.name)
+    verdict, tone = verdict_of(evaluation, inspection, name, method_title, advice)
     right = None if predictions.labels is None else mean.correct(predictions.labels)
     disagreement = Disagreement.of(hv, mean.probs.max(axis=1), right)
     disputed = disputed_samples(predictions, hv, mean)
@@ -97,6 +99,7 @@ def report_on(
         method_title=method_title,
         inspection=inspection,
         evaluation=evaluation,
+        advice=advice,
         reliability=() if run is None else _reliability(run),
         histograms=() if run is None else tuple(ConfidenceHistogram.of(m, o.vectors) for m, o in run.outcomes.items()),
         sweep=sweep,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from veridical._names import printable
 from veridical.evaluation import Evaluation, MethodScores
+from veridical.evaluation.advice import Advice, advice_row
 from veridical.evaluation.curves import ReliabilityPanel
 from veridical.evaluation.methods import resolve_method
 from veridical.metrics import METRICS, SUMMARY_METRICS, SummaryRow
@@ -94,6 +95,21 @@ def _metric_cell(row: SummaryRow, best: float) -> Cell:
     if not math.isfinite(row.value):
         return Cell("infinite", 1e300)
     return Cell(text, row.value, tuple(notes), mark)
+
+
+def advice_table(advice: Advice) -> Table:
+    """How far each method is behind the best, for both questions."""
+    titles = {"confidence": "Confidence of the label (ECE)", "distribution": "Whole distribution (NLL)"}
+    rows = []
+    for choice in (advice.confidence, advice.distribution):
+        for standing in choice.standings:
+            _, method, value, behind, equal = advice_row(choice, standing)
+            note = ("simplest of the best",) if standing.method == choice.recommended else ()
+            name = Cell(printable(method), printable(method), note, "best" if note else "")
+            cells = (_number(standing.value, value.replace(" %", "%")), Cell(behind or "–", standing.behind))
+            rows.append((_text(titles[choice.question]), name, *cells, Cell(equal, equal)))
+    heading = ("Question", "Method", "Value", "Behind the best (95%)", "As good as the best")
+    return Table(f"Paired comparison on {advice.n_samples:,} held-out samples", heading, tuple(rows))
 
 
 def sources_table(data: ReportData) -> Table:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from veridical._names import printable
 from veridical.evaluation import Evaluation, Inspection, MethodScores
+from veridical.evaluation.advice import Advice
 from veridical.report.data import Tone
-from veridical.report.tables import shown_title
 
 #: A source with less than this part of an equal share of trust stands apart from the others.
 _STANDS_APART = 0.75
@@ -27,15 +27,20 @@ def is_at_floor(scores: MethodScores) -> bool:
 
 
 def verdict_of(
-    evaluation: Evaluation | None, inspection: Inspection, method: str | None, title: str = ""
+    evaluation: Evaluation | None,
+    inspection: Inspection,
+    method: str | None,
+    title: str = "",
+    advice: Advice | None = None,
 ) -> tuple[str, Tone]:
-    """Sentences, and whether they are good news; ``title`` is how they call the method."""
+    """Sentences, and whether they are good news; ``title`` is the method's name in them."""
     if evaluation is None or method is None:
         words = [*_without_labels(inspection), *_outlier(inspection)]
         return " ".join(words), "unknown"
     before, after = evaluation["mean"], evaluation[method]
     words = [_calibration(before, after, _subject(inspection.data.n_sources), title), _labels(before, after)]
-    return " ".join([*filter(None, words), *_rival(evaluation, after), *_outlier(inspection)]), _tone(before, after)
+    advised = () if advice is None else advice.sentences
+    return " ".join([*filter(None, words), *advised, *_outlier(inspection)]), _tone(before, after)
 
 
 def _tone(before: MethodScores, after: MethodScores) -> Tone:
@@ -103,18 +108,6 @@ def _labels(before: MethodScores, after: MethodScores) -> str:
         f"{after.labels_changed:,} of {after.summary.n_samples:,} labels change{'s' * (s == '')}, "
         f"and accuracy goes from {percent(was)} to {percent(now)}."
     )
-
-
-def _rival(evaluation: Evaluation, after: MethodScores) -> list[str]:
-    """The best of the other methods that are shown, where it does better than the report's own and more than noise."""
-    least = after.summary["accuracy"].value - _ACCURACY_LOST
-    others = [scores for scores in evaluation.methods if not scores.is_source and scores.method != after.method]
-    fair = [scores for scores in others if scores.summary["accuracy"].value >= least]
-    best = min(fair, key=lambda scores: scores.summary["ece"].value, default=after)
-    # Two methods at the floor cannot be told apart by their ECE; the mean has been described already.
-    if is_at_floor(after) or best.method == "mean" or best.summary["ece"].value >= after.summary["ece"].value:
-        return []
-    return [f"{shown_title(best.method)} does better here: {percent(best.summary['ece'].value)}."]
 
 
 def _without_labels(inspection: Inspection) -> list[str]:
