@@ -257,15 +257,16 @@ class CalibrationState:
             raise CorruptFileError(f"{source}: {error}") from None
 
     def _check_consistency(self, n_samples: object) -> None:
-        width = (1 << _BITS) // self.n_cells + 2
-        right = np.all((self.correct >= 0) & (self.correct <= self.count))
-        within = all(
-            np.all(np.abs(offset // width) <= count)
-            for offset, count in ((self.offset, self.count), (self.right_offset, self.correct))
-        )
+        """Reject sums that no samples have: each offset lies between the edges of its cell."""
         total = sum(self.count.tolist())  # as Python's integers, which do not overflow
-        known = self.n_infinite <= self.n_with_distributions <= total <= self.capacity
-        if not (right and within and known and n_samples == total):
+        known = self.n_infinite <= self.n_with_distributions <= total <= self.capacity and n_samples == total
+        known = known and bool(np.all((self.correct >= 0) & (self.correct <= self.count)))
+        if known:  # only then do the products below fit
+            width = np.diff(np.rint(np.ldexp(np.linspace(0.0, 1.0, self.n_cells + 1), _BITS)).astype(np.int64))
+            wrong, wrong_offset = self.count - self.correct, self.offset - self.right_offset
+            sums = ((self.correct, self.right_offset), (wrong, wrong_offset))
+            known = all(bool(np.all((offset >= 0) & (offset <= count * width))) for count, offset in sums)
+        if not known:
             raise CorruptFileError("the sums of the calibration state contradict each other.")
 
     def _add_outcomes(self, sample: Sample) -> None:
