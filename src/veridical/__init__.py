@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         calibrators,
         load_calibrator,
     )
-    from veridical.combine import Truth, discover
+    from veridical.combine import Consensus, Truth, consensus, discover
     from veridical.data import load_demo
     from veridical.evaluation import (
         Auto,
@@ -55,7 +55,7 @@ _HOMES = {
     "predictions.files": ("load", "save"),
     "data": ("load_demo",),
     "report": ("Report", "build_report"),
-    "combine": ("Truth", "discover"),
+    "combine": ("Consensus", "Truth", "consensus", "discover"),
     "calibrate": (
         "IRM",
         "PTDE",
@@ -95,6 +95,7 @@ __all__ = [
     "IRM",
     "PTDE",
     "Auto",
+    "Consensus",
     "EnsembleTemperature",
     "HistogramBinning",
     "IROvA",
@@ -121,6 +122,7 @@ __all__ = [
     "calibrators",
     "combine",
     "compare_calibrators",
+    "consensus",
     "discover",
     "errors",
     "evaluate",

@@ -115,6 +115,10 @@ class AbsentSourceWarning(VeridicalWarning):
     """Sources say nothing about some samples (rows of NaN) and were left out there."""
 
 
+class CampsWarning(VeridicalWarning):
+    """Sources split into camps that agree only among themselves; the message names them, and the mean was used."""
+
+
 class NotConvergedWarning(VeridicalWarning):
     """A fit stopped at the edge of what it may try; the result is usable, and the message says what to look at."""
 

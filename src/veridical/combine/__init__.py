@@ -1,7 +1,8 @@
-"""Many sources to one vector per sample: the mean, truth discovery, learned pools."""
+"""Many sources to one vector per sample: the mean, truth discovery, consensus, learned pools."""
 
 from veridical.combine.combined import Combined
 from veridical.combine.combiner import Combiner, apply_label_free, fit_combiner
+from veridical.combine.consensus_of_sources import Consensus, consensus
 from veridical.combine.projection import keep_labels
 from veridical.combine.registry import COMBINERS, CombinerInfo, label_free_combiners, label_keeping_combiners
 from veridical.combine.truth_discovery import Truth, discover
@@ -11,8 +12,10 @@ __all__ = [
     "Combined",
     "Combiner",
     "CombinerInfo",
+    "Consensus",
     "Truth",
     "apply_label_free",
+    "consensus",
     "discover",
     "fit_combiner",
     "keep_labels",

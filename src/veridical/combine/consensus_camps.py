@@ -1,0 +1,199 @@
+"""Camps: groups of sources that agree among themselves more than with the consensus of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.combine.combined import Floats
+from veridical.combine.consensus_fit import (
+    FEW_SAMPLES,
+    MOST_SKILL,
+    Evidence,
+    Factor,
+    fit_factor,
+    suspected_copies,
+    updated_loadings,
+)
+from veridical.combine.consensus_sums import Correlations
+from veridical.predictions.validation import Array
+
+Sources = npt.NDArray[np.intp]
+
+#: A camp with at least this share of the strongest camp's evidence makes it undecidable which one is right.
+_RIVAL = 1 / 3
+#: A source belongs to a camp where its shared variance is more than so many standard errors of a correlation.
+_STANDARD_ERRORS = 3.0
+#: Camps are compared, not reported to many digits.
+_TOLERANCE = 1e-5
+_MOST_CAMPS = 8
+_POWER_STEPS, _LOADING_STEPS = 30, 100
+
+
+@dataclass(frozen=True, repr=False)
+class Camp:
+    """Sources that agree among themselves more than with the others.
+
+    Attributes
+    ----------
+    sources : tuple of int
+        Indices of its sources.
+    names : tuple of str
+        What its sources are called.
+    evidence : float
+        How much independent, skilled and sharp opinion it holds; comparable between the camps of one consensus.
+    skill, weights : (S,) float64
+        As in :class:`Consensus`, from this camp's sources alone; zero for all others.
+    probs : (N, L) array
+        The consensus of this camp's sources alone; where none of them is present, of all that are.
+    """
+
+    sources: tuple[int, ...]
+    names: tuple[str, ...]
+    evidence: float
+    skill: Floats
+    weights: Floats
+    probs: Array
+
+    def __repr__(self) -> str:
+        return f"Camp({', '.join(self.names)}; evidence {self.evidence:.3g})"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the sources, and the factor that they have in common."""
+
+    sources: Sources
+    factor: Factor
+    members: Sources
+    strength: float
+
+
+def choose_factor(
+    evidence: Evidence, correlations: Correlations, n_threads: int | None
+) -> tuple[Factor, tuple[Part, ...]]:
+    """The common factor of the sources, and the camps if it cannot be known which of them is right.
+
+    The factor of all sources follows the camp that sways most pairs.  What is left of the correlations has a second
+    factor; sources that load on it more than on the first are a camp of their own, and so on within both parts.  Of
+    several camps the one with the most evidence is followed, unless another has a third of its evidence or more.
+    """
+    whole = np.arange(len(evidence.correlation))
+    main = fit_factor(evidence, n_threads)
+    parts = sorted(_split(whole, main, evidence, correlations, n_threads), key=lambda part: -part.strength)
+    if len(parts) == 1:
+        return main, ()
+    rivals = [part for part in parts if part.strength >= _RIVAL * parts[0].strength and len(part.members) > 1]
+    if len(rivals) > 1:
+        return main, tuple(rivals)
+    shares = main.weights * main.independence
+    if 2 * shares[parts[0].sources].sum() >= shares.sum():
+        return main, ()
+    return _extended(parts[0], evidence), ()
+
+
+def _split(
+    sources: Sources, factor: Factor, evidence: Evidence, correlations: Correlations, n_threads: int | None
+) -> list[Part]:
+    """The sources in parts, none of which holds a further camp."""
+    parts: list[Part] = []
+    waiting = [(sources, factor)]
+    while waiting:
+        part, factor = waiting.pop()
+        own, n_samples = evidence.of(part), np.diag(correlations.counts)[part]
+        apart = _second_camp(own, factor, n_samples, n_threads)
+        together = np.setdiff1d(np.arange(len(part)), apart)
+        if len(apart) < 2 or len(together) < 2 or len(parts) + len(waiting) + 2 > _MOST_CAMPS:
+            parts.append(_described(part, factor, correlations))
+            continue
+        camps = (apart, together)
+        waiting += [(part[camp], fit_factor(own.of(camp), n_threads, _TOLERANCE)) for camp in camps]
+    return parts
+
+
+def _significant(loadings: Floats, n_samples: Floats) -> npt.NDArray[np.bool_]:
+    """Which sources share more with a factor than chance allows."""
+    shared: npt.NDArray[np.bool_] = np.square(loadings) > _STANDARD_ERRORS / np.sqrt(np.maximum(n_samples, 1.0))
+    return shared
+
+
+def _second_camp(evidence: Evidence, factor: Factor, n_samples: Floats, n_threads: int | None) -> Sources:
+    """Sources that share more with each other than with the factor, near-copies counted once."""
+    copies = suspected_copies(evidence)
+    independence = 1.0 / copies.sum(axis=1)
+    skill = factor.skill
+    # The start: the direction of the largest positive residuals.
+    pairs = independence * evidence.visible * (1.0 - copies)
+    pairs *= np.maximum(evidence.correlation - skill[:, None] * skill, 0.0)
+    loadings = pairs.sum(axis=1)
+    for _ in range(_POWER_STEPS):
+        size = float(np.sqrt(loadings @ loadings))
+        if size == 0.0:
+            return np.zeros(0, np.intp)
+        loadings = pairs @ (loadings / size)
+    del pairs
+    loadings = np.minimum(loadings / loadings.max(), 1.0)
+    for _ in range(_LOADING_STEPS):
+        before = loadings
+        loadings = updated_loadings(evidence, copies, independence, skill, loadings, 1.0, n_threads)
+        if np.abs(loadings - before).max() < _TOLERANCE:
+            break
+    camp = np.flatnonzero((loadings > skill) & _significant(loadings, n_samples))
+    return camp if _is_established(camp, evidence, skill, loadings) else np.zeros(0, np.intp)
+
+
+def _is_established(camp: Sources, evidence: Evidence, skill: Floats, loadings: Floats) -> bool:
+    """Whether the residual correlations within a camp are larger than the best direction in noise would give.
+
+    The noise of a correlation over n samples has a standard deviation of at most n^(-1/2).  The largest eigenvalue of
+    a symmetric S x S matrix of unit noise is about 2 S^(1/2); three standard errors on top of it are asked for.
+    """
+    own = evidence.of(camp)
+    counts = FEW_SAMPLES * own.visible / (1.0 - own.visible)
+    np.fill_diagonal(counts, 0.0)
+    residual = own.correlation - skill[camp, None] * skill[camp]
+    direction = loadings[camp, None] * loadings[camp]
+    noise = float(np.sqrt(2.0 * (counts * np.square(direction)).sum()))
+    signal = float((counts * residual * direction).sum())
+    return signal > (_STANDARD_ERRORS + 2.0 * float(np.sqrt(len(loadings)))) * noise
+
+
+def _described(sources: Sources, factor: Factor, correlations: Correlations) -> Part:
+    """A part with its members and its evidence.
+
+    Evidence is the sum of weights over independent members, each times its variance, which for a calibrated source is
+    what it knows beyond the base rates, and times how often it is present.
+    """
+    n_samples = np.diag(correlations.counts)
+    member = _significant(factor.skill, n_samples[sources])
+    strength = factor.weights * factor.independence * correlations.variance[sources] * n_samples[sources]
+    return Part(
+        sources, factor, sources[member], float(strength[member].sum() / n_samples.max()) if member.sum() > 1 else 0.0
+    )
+
+
+def _extended(part: Part, evidence: Evidence) -> Factor:
+    """The factor of a part with the skill and dependence of all other sources with regard to it."""
+    correlation, among = evidence.correlation, part.sources
+    pull = evidence.visible[:, among] * (part.factor.independence * part.factor.skill)
+    size = pull @ part.factor.skill
+    skill = (pull * correlation[:, among]).sum(axis=1) / np.where(size > 0, size, 1.0)
+    skill[among] = part.factor.skill
+    np.clip(skill, 0.0, MOST_SKILL, out=skill)
+    unexplained = np.sqrt(1.0 - np.square(skill))
+    shared = (correlation - skill[:, None] * skill) / (unexplained[:, None] * unexplained)
+    dependence = np.clip(shared, 0.0, 1.0) ** 4 * evidence.seen
+    np.fill_diagonal(dependence, 1.0)
+    return Factor(skill, dependence)
+
+
+def camp_weights(part: Part, n_sources: int) -> tuple[Floats, Floats, Floats]:
+    """Skill (S,), weights (S,) and dependence (S, S) with which a camp's members alone make a consensus."""
+    skill, weights, dependence = np.zeros(n_sources), np.zeros(n_sources), np.eye(n_sources)
+    own = np.isin(part.sources, part.members)
+    skill[part.members] = part.factor.skill[own]
+    weights[part.members] = part.factor.weights[own]
+    dependence[np.ix_(part.members, part.members)] = part.factor.dependence[np.ix_(own, own)]
+    return skill, weights, dependence

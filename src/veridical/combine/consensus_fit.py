@@ -1,0 +1,150 @@
+"""Skill and dependence of sources from how they vary together, without labels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from veridical._kernels.factor import update_dependence, update_loadings
+from veridical._parallel import run_blocks
+from veridical.combine.combined import Floats
+from veridical.combine.consensus_sums import Correlations
+
+#: Fewer shared samples than this say little of a pair of sources, or of a source.
+FEW_SAMPLES = 10.0
+#: No source explains more than 96 % of the variance of what they all see: it would outweigh all others together.
+MOST_SKILL = 0.98
+#: Before anything is known of the common factor, sources count as copies to this power of their correlation.
+_SUSPICION = 8
+#: Skill updates for each update of the dependence.
+_UPDATES = 5
+_MOST_ROUNDS, _FULL_STEPS = 200, 20
+_TOLERANCE = 1e-9
+_ROWS_IN_BLOCK = 256
+
+
+class Factor(NamedTuple):
+    """A common factor: the correlation (S,) of each source with it, and the dependence (S, S) of the sources."""
+
+    skill: Floats
+    dependence: Floats
+
+    @property
+    def independence(self) -> Floats:
+        """(S,) the share of an independent source that each amounts to: 1 / k for k copies."""
+        independence: Floats = 1.0 / self.dependence.sum(axis=1)
+        return independence
+
+    @property
+    def weights(self) -> Floats:
+        """(S,) weight of each source, apart from its dependence on others."""
+        return weights_of_skill(self.skill)
+
+
+class Evidence(NamedTuple):
+    """What a fit looks at: the correlations (S, S), and how far each of them can be believed.
+
+    ``visible`` is n / (n + 10) for n shared samples: the weight of a pair in least squares, where its sampling error
+    adds to an error of the model as large as that of 10 samples.  ``seen`` is 1 - exp(-n / 10), how surely agreement
+    is not chance: independent sources that agree on 9 of 10 samples agree on n samples in a row with about this
+    probability's complement.
+    """
+
+    correlation: Floats
+    visible: Floats
+    seen: Floats
+
+    def of(self, sources: np.ndarray) -> Evidence:
+        """The evidence on some of the sources."""
+        pairs = np.ix_(sources, sources)
+        return Evidence(*(np.ascontiguousarray(matrix[pairs]) for matrix in self))
+
+
+def weights_of_skill(skill: Floats) -> Floats:
+    """-ln(1 - skill^2): the logarithm of a source's variance over the part of it that the others do not explain."""
+    weights: Floats = -np.log1p(-np.square(skill))
+    return weights
+
+
+def evidence_of(correlations: Correlations) -> Evidence:
+    """How far each correlation can be believed."""
+    counts = correlations.counts
+    seen = np.where(correlations.copies, 1.0, -np.expm1(-counts / FEW_SAMPLES))
+    return Evidence(correlations.correlation, counts / (counts + FEW_SAMPLES), seen)
+
+
+def suspected_copies(evidence: Evidence) -> Floats:
+    """(S, S) dependence before anything is known of a common factor: close to one only for near-copies."""
+    dependence: Floats = np.clip(evidence.correlation, 0.0, 1.0) ** _SUSPICION * evidence.seen
+    np.fill_diagonal(dependence, 1.0)
+    return dependence
+
+
+def fit_factor(evidence: Evidence, n_threads: int | None = None, tolerance: float = _TOLERANCE) -> Factor:
+    r"""One common factor behind the correlations, with pairs that copy each other left out.
+
+    Alternates between least squares for :math:`R_{st} = \lambda_s \lambda_t`, pairs weighted by
+    :math:`a_s a_t (1 - \rho_{st})` and by how many samples they share, and
+
+    .. math:: \rho_{st} = \mathrm{clip}\left(\frac{R_{st} - \lambda_s \lambda_t}
+              {\sqrt{(1 - \lambda_s^2)(1 - \lambda_t^2)}}, 0, 1\right)^4, \qquad a_s = 1 / \sum_t \rho_{st}.
+
+    The fourth power takes small residual correlations for what they mostly are: one factor does not describe the
+    sources exactly.
+    """
+    n_sources = len(evidence.correlation)
+    rows = _row_blocks(n_sources)
+    dependence, nothing = suspected_copies(evidence), np.zeros(n_sources)
+    skill = np.full(n_sources, 0.5)
+    for i in range(_MOST_ROUNDS):
+        before, independence = skill, 1.0 / dependence.sum(axis=1)
+        for _ in range(_UPDATES):
+            skill = updated_loadings(evidence, dependence, independence, nothing, skill, MOST_SKILL, n_threads)
+        # Half steps, later shorter ones: pairs that share few samples can otherwise swing for ever.
+        step = min(0.5, 0.5 * _FULL_STEPS / (i + 1))
+        changes = run_blocks(
+            lambda part: update_dependence(evidence.correlation, evidence.seen, skill, step, part, dependence),  # noqa: B023  called in this round
+            rows,
+            n_threads,
+        )
+        if max(*changes, np.abs(skill - before).max()) < tolerance:
+            break
+    return Factor(skill, dependence)
+
+
+def updated_loadings(
+    evidence: Evidence,
+    dependence: Floats,
+    independence: Floats,
+    removed: Floats,
+    loadings: Floats,
+    most: float,
+    n_threads: int | None,
+) -> Floats:
+    """Loadings after one step towards their least-squares values, at most ``most``."""
+    updated = np.empty_like(loadings)
+    run_blocks(
+        lambda part: update_loadings(
+            evidence.correlation, evidence.visible, dependence, independence, removed, loadings, part, updated
+        ),
+        _row_blocks(len(loadings)),
+        n_threads,
+    )
+    return np.minimum(updated, most)
+
+
+def _row_blocks(n_rows: int) -> list[tuple[int, int]]:
+    return [(first, min(first + _ROWS_IN_BLOCK, n_rows)) for first in range(0, n_rows, _ROWS_IN_BLOCK)]
+
+
+def shrunk_skill(factor: Factor, correlations: Correlations) -> Floats:
+    """Skill pulled towards the mean of all, by how few samples a source has; constant sources keep a skill of 0."""
+    n_samples = np.diag(correlations.counts)
+    constant = (n_samples > 0) & (correlations.variance == 0)
+    by_evidence = factor.independence * n_samples * ~constant
+    if not by_evidence.any():
+        return factor.skill
+    typical = float(by_evidence @ factor.skill / by_evidence.sum())
+    shrunk = (n_samples * factor.skill + FEW_SAMPLES * typical) / (n_samples + FEW_SAMPLES)
+    return np.where(constant, 0.0, shrunk)

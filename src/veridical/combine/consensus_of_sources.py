@@ -1,0 +1,195 @@
+"""The consensus of dependent sources: reliability from all samples together, without labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical._kernels.projection import project_rows_onto_winners
+from veridical.combine.combined import Floats
+from veridical.combine.consensus_blocks import weighted_means
+from veridical.combine.consensus_camps import Camp, Part, camp_weights
+from veridical.combine.consensus_weights import gather_sums, weigh_sources
+from veridical.combine.projection import LABEL_MARGIN
+from veridical.combine.truth_discovery import Missing, Truth, discover
+from veridical.errors import CampsWarning
+from veridical.predictions import Predictions, as_predictions
+from veridical.predictions.validation import Array, Kind, check_choice
+
+
+@dataclass(frozen=True, repr=False)
+class Consensus:
+    """The consensus of the sources, and what it says of them.
+
+    Attributes
+    ----------
+    probs : array of shape (N, L)
+        Weighted mean of the sources, on the simplex.
+    prediction : array of N integers
+        The argmax of ``probs``; with ``accuracy_preserving=True`` the label of the plain mean.
+    skill : array of shape (S,)
+        Correlation of each source with what all of them see, from 0 to 0.98.
+    weights : array of shape (S,)
+        -ln(1 - skill^2).  A sample's share of source s is proportional to ``weights[s]`` divided by the sum of
+        ``dependence[s]`` over the sources that are present.  All equal where the plain mean is returned.
+    dependence : array of shape (S, S)
+        What two sources share beyond the consensus, from 0 (independent errors) to 1 (copies).
+    effective_sources : array of shape (N,)
+        How many independent sources with weight each sample has.
+    n_samples : array of S integers
+        How many samples each source was present for.
+    camps : tuple of Camp
+        Empty, unless the sources split into camps and nothing says which is right; ``probs`` is then the mean.
+    """
+
+    probs: Array
+    prediction: npt.NDArray[np.int64]
+    skill: Floats
+    weights: Floats
+    dependence: Floats
+    effective_sources: Floats
+    n_samples: npt.NDArray[np.int64]
+    camps: tuple[Camp, ...] = ()
+
+    @property
+    def shares(self) -> Floats:
+        """(S,) share of each source in a sample for which all are present; they sum to one."""
+        shares = self.weights / self.dependence.sum(axis=1)
+        if not shares.any():
+            shares = 1.0 / self.dependence.sum(axis=1)
+        normalised: Floats = shares / shares.sum()
+        return normalised
+
+    def __repr__(self) -> str:
+        n_samples, n_classes = self.probs.shape
+        size = f"{len(self.skill)} sources, {n_samples} samples, {n_classes} classes"
+        if self.camps:
+            return f"Consensus({size}; {len(self.camps)} camps, so this is the mean)"
+        effective = f", {self.effective_sources.mean():.3g} independent sources" if n_samples else ""
+        return f"Consensus({size}{effective})"
+
+
+def consensus(
+    predictions: Any,
+    *,
+    kind: Kind | None = None,
+    sources_axis: int | None = None,
+    accuracy_preserving: bool = False,
+    missing: Missing = "skip",
+    n_threads: int | None = None,
+) -> Consensus:
+    r"""Weigh the sources by what all samples together say of them, with copies counted once; no labels are used.
+
+    Each source is centred over its samples, so that constant answers and class biases vanish, and :math:`R_{st}` is
+    the correlation of two sources over the samples where both are present.  Were errors independent,
+    :math:`R_{st} = \lambda_s \lambda_t`, with :math:`\lambda_s` the *skill*: the correlation of source s with what all
+    of them see.  What two sources share beyond that is their *dependence* :math:`\rho_{st}`.  Both are found by
+    alternating least squares, pairs that copy each other left out, and a sample's consensus is
+
+    .. math:: z = \frac{\sum_s w_s a_s z_s}{\sum_s w_s a_s},\qquad w_s = -\ln(1 - \lambda_s^2),\qquad
+              a_s = 1 / \sum_t \rho_{st},
+
+    over the sources that are present.  It repairs weights, not confidence: calibrate afterwards.
+
+    Parameters
+    ----------
+    predictions : array of shape (S, N, L), sequence of S arrays (N, L), or Predictions
+        float16, float32 or float64.  float64 is computed in float64, everything else in float32.
+    kind : {"probs", "logits", "log_probs"}, default "probs"
+        What the numbers are.
+    sources_axis : {0, 1}, default 0
+        1 for an array of shape (N, S, L).
+    accuracy_preserving : bool
+        Keep the label of the plain mean as the strict maximum of each vector.
+    missing : {"skip", "raise"}
+        What to do about a source whose row is all NaN: leave it out for that sample, or refuse.
+    n_threads : int, optional
+        Default: all cores this process may use.  The result does not depend on it.
+
+    Returns
+    -------
+    Consensus
+
+    Warns
+    -----
+    CampsWarning
+        Where the sources split into camps that agree only among themselves, with comparable evidence for each.
+        Nothing in unlabelled predictions says which camp is right: the plain mean is returned, and ``camps`` holds
+        each camp's own consensus.
+
+    Notes
+    -----
+    With one or two sources the consensus is the mean.  The predictions are read once for the sums over samples (twice
+    where sources are absent) and once for the result; nothing else depends on the number of samples.
+
+    Found camps are those whose members share more with each other than with the consensus of all.  A majority that is
+    wrong in the same way, with a minority too small or too divided to look like a camp, is not found by any means.
+
+    References
+    ----------
+    The common factor: Parisi, Strino, Nadler, Kluger: Ranking and combining multiple predictors without labeled data,
+    PNAS 2014; its dependent errors: Jaffe, Fetaya, Nadler, Jiang, Kluger, AISTATS 2016.  Both have binary votes.
+
+    Examples
+    --------
+    Three sources see the truth, two of them through the same eyes, and a fourth guesses:
+
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.eye(3)[rng.integers(0, 3, 500)]
+    >>> a, b, guess = rng.dirichlet([1, 1, 1], (3, 500))
+    >>> consensus = vd.consensus([0.6 * truth + 0.4 * a, 0.6 * truth + 0.4 * a, 0.7 * truth + 0.3 * b, guess])
+    >>> consensus.shares.round(2)
+    array([0.23, 0.23, 0.53, 0.  ])
+    >>> consensus.dependence.round(2)[0]
+    array([1., 1., 0., 0.])
+    """
+    sources = as_predictions(predictions, kind, sources_axis)
+    check_choice(missing, ("skip", "raise"), "missing")
+    sums, complete = gather_sums(sources, missing, n_threads)
+    weights = weigh_sources(sums, n_threads)
+    mean: Truth | None = None
+    if weights.is_mean or accuracy_preserving:
+        mean = discover(sources, accuracy_preserving=False, max_iter=0, missing=missing, n_threads=n_threads)
+    probs, effective = weighted_means(sources, weights.weights, weights.dependence, n_threads, complete=complete)
+    if weights.camps:
+        warn_of_camps(_names(sources), weights.camps)
+    camps = tuple(_camp(part, sources, n_threads, complete) for part in weights.camps)
+    if weights.is_mean and mean is not None:
+        probs = mean.probs
+    if accuracy_preserving and mean is not None:
+        project_rows_onto_winners(probs, mean.prediction, LABEL_MARGIN)
+    prediction = mean.prediction if mean is not None else probs.argmax(axis=1)
+    return Consensus(
+        probs, prediction, weights.skill, weights.weights, weights.dependence, effective, weights.n_samples, camps
+    )
+
+
+def _names(predictions: Predictions) -> list[str]:
+    names = predictions.source_names
+    return [str(s) for s in range(predictions.n_sources)] if names is None else [*names]
+
+
+def warn_of_camps(names: Sequence[str], camps: tuple[Part, ...]) -> None:
+    """Say which sources are in which camp."""
+    camps_in_words = " | ".join(", ".join(names[s] for s in camp.members) for camp in camps)
+    warnings.warn(
+        f"the sources split into {len(camps)} camps that agree only among themselves ({camps_in_words}); unlabelled "
+        "predictions do not say which is right, so the mean is returned; look at the camps, or use labels to weigh "
+        "the sources.",
+        CampsWarning,
+        stacklevel=3,
+    )
+
+
+def _camp(part: Part, predictions: Predictions, n_threads: int | None, complete: bool) -> Camp:
+    skill, weights, dependence = camp_weights(part, predictions.n_sources)
+    probs, _ = weighted_means(predictions, weights, dependence, n_threads, complete=complete)
+    members, names = part.members.tolist(), _names(predictions)
+    return Camp(tuple(members), tuple(names[s] for s in members), part.strength, skill, weights, probs)

@@ -1,0 +1,138 @@
+"""The consensus of votes that are mostly absent: many sources, each with a label for a few items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from veridical._kernels.factor import share_votes
+from veridical._parallel import run_blocks
+from veridical.combine.combined import Floats, Labels
+from veridical.combine.consensus_camps import Camp, Part, camp_weights
+from veridical.combine.consensus_of_sources import Consensus, warn_of_camps
+from veridical.combine.consensus_sums import ConsensusSums
+from veridical.combine.consensus_weights import weigh_sources
+from veridical.predictions.validation import reject_nobody
+
+Indices = npt.NDArray[np.int64]
+
+_ITEMS_IN_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Who said what about which item, sorted by item; nothing has the size of sources times items.
+
+    Attributes
+    ----------
+    items, sources : (P,) int64
+        One entry for each item and source that has an opinion on it.
+    entries : (V,) int64
+        Which of those a vote belongs to.
+    labels : (V,) int64
+    values : (V,) float64
+        What share of the source's opinion goes to the label: 1 for a single vote.
+    shape : (S, N, L)
+    """
+
+    items: Indices
+    sources: Indices
+    entries: Indices
+    labels: Indices
+    values: Floats
+    shape: tuple[int, int, int]
+
+    @property
+    def starts(self) -> Indices:
+        """(N + 1,) where each item's entries start."""
+        return np.searchsorted(self.items, np.arange(self.shape[1] + 1)).astype(np.int64)
+
+
+def sort_votes(items: Indices, sources: Indices, labels: Indices, shape: tuple[int, int, int]) -> Votes:
+    """Votes in the order of the items; several votes of a source on one item become shares of one opinion."""
+    n_sources, n_items, n_classes = shape
+    keys, entries = np.unique(items * n_sources + sources, return_inverse=True)
+    # The same label twice from one source is one vote of twice the value.
+    cells, draws = np.unique(entries * n_classes + labels, return_counts=True)
+    entries, labels = np.divmod(cells, n_classes)
+    n_draws = np.bincount(entries, weights=draws, minlength=len(keys))
+    votes = Votes(keys // n_sources, keys % n_sources, entries, labels, draws / n_draws[entries], shape)
+    absent = np.flatnonzero(np.bincount(votes.items, minlength=n_items) == 0)
+    if absent.size:
+        reject_nobody(int(absent[0]))
+    return votes
+
+
+def sums_of_votes(votes: Votes) -> ConsensusSums:
+    """The sums of the consensus by products of sparse matrices, class by class: memory S^2 beyond the votes."""
+    n_sources, n_items, n_classes = votes.shape
+    present = csr_array((np.ones(len(votes.items)), (votes.sources, votes.items)), shape=(n_sources, n_items))
+    sums = ConsensusSums.zeros(n_sources, n_classes)
+    sums.counts += (present @ present.T).toarray()
+    sources, items = votes.sources[votes.entries], votes.items[votes.entries]
+    np.add.at(sums.shift, (sources, votes.labels), votes.values)
+    sums.shift /= np.maximum(sums.n_samples, 1.0)[:, None]
+    # With m_s the mean: sum (p_s - m_s) . (p_t - m_t) = sum p_s . p_t - m_t . sum p_s - m_s . sum p_t + n m_s . m_t.
+    for label in range(n_classes):
+        chosen = votes.labels == label
+        opinion = csr_array((votes.values[chosen], (sources[chosen], items[chosen])), shape=(n_sources, n_items))
+        across = (opinion @ present.T).toarray()
+        sums.products += (opinion @ opinion.T).toarray()
+        sums.squares += ((opinion * opinion) @ present.T).toarray()
+        sums.squares -= 2.0 * sums.shift[:, label, None] * across
+        across *= sums.shift[:, label]
+        sums.products -= across
+        sums.products -= across.T
+    sums.products += sums.counts * (sums.shift @ sums.shift.T)
+    sums.squares += sums.counts * np.einsum("sl,sl->s", sums.shift, sums.shift)[:, None]
+    return sums
+
+
+def weighted_votes(votes: Votes, weights: Floats, dependence: Floats, n_threads: int | None) -> tuple[Floats, Floats]:
+    """(N, L) shares of the votes with the sources' weights, and (N,) the effective number of independent sources."""
+    _, n_items, n_classes = votes.shape
+    shares, effective, starts = np.empty(len(votes.items)), np.empty(n_items), votes.starts
+    run_blocks(
+        lambda part: share_votes(starts, votes.sources, weights, dependence, part, shares, effective),
+        [(first, min(first + _ITEMS_IN_BLOCK, n_items)) for first in range(0, n_items, _ITEMS_IN_BLOCK)],
+        n_threads,
+    )
+    cells = votes.items[votes.entries] * n_classes + votes.labels
+    probs = np.zeros(n_items * n_classes)
+    probs += np.bincount(cells, weights=votes.values * shares[votes.entries], minlength=len(probs))
+    return probs.reshape(n_items, n_classes), effective
+
+
+def smoothed(probs: Floats, effective_sources: Floats) -> Floats:
+    """(m z + 1 / L) / (m + 1): shares of m independent votes, with one more vote spread over all classes.
+
+    Shares of few votes reach 0 and 1 by chance; this is their expectation under a Dirichlet prior of weight one.
+    """
+    m = effective_sources[:, None]
+    smooth: Floats = (m * probs + 1.0 / probs.shape[1]) / (m + 1.0)
+    return smooth
+
+
+def consensus_of_votes(votes: Votes, *, source_names: Any = None, n_threads: int | None = None) -> Consensus:
+    """The consensus of votes; ``probs`` are smoothed shares.  Camps and warnings as in :func:`veridical.consensus`."""
+    n_sources = votes.shape[0]
+    found = weigh_sources(sums_of_votes(votes), n_threads)
+    shares, effective = weighted_votes(votes, found.weights, found.dependence, n_threads)
+    names = [str(s) for s in range(n_sources)] if source_names is None else [str(name) for name in source_names]
+    if found.camps:
+        warn_of_camps(names, found.camps)
+    camps = tuple(_camp(part, votes, names, n_threads) for part in found.camps)
+    probs = smoothed(shares, effective)
+    prediction: Labels = shares.argmax(axis=1)
+    return Consensus(probs, prediction, found.skill, found.weights, found.dependence, effective, found.n_samples, camps)
+
+
+def _camp(part: Part, votes: Votes, names: list[str], n_threads: int | None) -> Camp:
+    skill, weights, dependence = camp_weights(part, votes.shape[0])
+    probs = smoothed(*weighted_votes(votes, weights, dependence, n_threads))
+    members = part.members.tolist()
+    return Camp(tuple(members), tuple(names[s] for s in members), part.strength, skill, weights, probs)

@@ -1,0 +1,74 @@
+"""How far each source is to be trusted, from sums over unlabelled samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.combine.combined import Floats
+from veridical.combine.consensus_blocks import sums_of_complete, sums_with_gaps
+from veridical.combine.consensus_camps import Part, choose_factor
+from veridical.combine.consensus_fit import MOST_SKILL, evidence_of, shrunk_skill, weights_of_skill
+from veridical.combine.consensus_sums import ConsensusSums
+from veridical.combine.truth_discovery import Missing, discover
+from veridical.predictions import Predictions
+
+#: With fewer sources none can be told from the others.
+_LEAST_SOURCES = 3
+
+
+@dataclass(frozen=True, repr=False)
+class SourceWeights:
+    """How far each source is to be trusted, and how far it repeats others: what a consensus is made with.
+
+    Attributes
+    ----------
+    skill : (S,) float64
+        Correlation of each source with what they all see, from 0 to 0.98.
+    weights : (S,) float64
+        -ln(1 - skill^2); all one where the mean is used instead.
+    dependence : (S, S) float64
+        What two sources share beyond that, from 0 to 1 (copies).
+    n_samples : (S,) int64
+        How many samples each source was seen in.
+    camps : tuple of Part
+        Where it cannot be known which of several camps is right.
+    """
+
+    skill: Floats
+    weights: Floats
+    dependence: Floats
+    n_samples: npt.NDArray[np.int64]
+    camps: tuple[Part, ...] = ()
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether these are the weights of the plain mean."""
+        return bool((self.weights == 1.0).all())
+
+
+def gather_sums(predictions: Predictions, missing: Missing, n_threads: int | None) -> tuple[ConsensusSums, bool]:
+    """The sums over all samples, and whether every source is present in all of them; the numbers are checked."""
+    sums = sums_of_complete(predictions, n_threads)
+    if sums is not None:
+        return sums, True
+    # Computing the mean names what is wrong with the first bad row; what it accepts are absent sources.
+    discover(predictions, max_iter=0, missing=missing, n_threads=n_threads)
+    return sums_with_gaps(predictions, n_threads), False
+
+
+def weigh_sources(sums: ConsensusSums, n_threads: int | None = None) -> SourceWeights:
+    """Skill, weight and dependence of the sources; nothing here depends on the number of samples."""
+    correlations = sums.correlations()
+    n_sources = len(correlations.variance)
+    n_samples = sums.n_samples.astype(np.int64)
+    if n_sources < _LEAST_SOURCES:
+        skill = np.full(n_sources, float(np.sqrt(max(correlations.correlation.min(initial=1.0), 0.0))))
+        return SourceWeights(np.minimum(skill, MOST_SKILL), np.ones(n_sources), np.eye(n_sources), n_samples)
+    factor, camps = choose_factor(evidence_of(correlations), correlations, n_threads)
+    skill = shrunk_skill(factor, correlations)
+    if camps or not skill.any():
+        return SourceWeights(skill, np.ones(n_sources), np.eye(n_sources), n_samples, camps)
+    return SourceWeights(skill, weights_of_skill(skill), factor.dependence, n_samples)
