@@ -50,24 +50,40 @@ def update_dependence(correlation, seen, skill, step, rows, dependence):
 
 
 @kernel
-def share_votes(starts, sources, weights, dependence, items, shares, effective):
+def _count_independent(sources, dependence, copies, single, independence):
+    """a_s = c_s / sum_t c_t rho_st, with c_s = 1 / k for each of k exact copies among the ``sources``."""
+    for i in range(sources.shape[0]):
+        n_copies = 0.0
+        for j in range(sources.shape[0]):
+            n_copies += 1.0 if dependence[sources[i], sources[j]] > copies else 0.0
+        single[i] = 1.0 / n_copies
+    for i in range(sources.shape[0]):
+        total = 0.0
+        for j in range(sources.shape[0]):
+            total += dependence[sources[i], sources[j]] * single[j]
+        independence[i] = single[i] / total
+
+
+@kernel
+def share_votes(starts, sources, weights, dependence, copies, items, shares, effective):
     """Shares of the votes on the items ``items[0]`` to ``items[1]``, and their effective number of sources.
 
-    The votes of item n lie from ``starts[n]`` to ``starts[n + 1]``, one per source.  A vote counts
-    a_s = 1 / sum_t rho_st over the sources t of the same item, and its share is proportional to w_s a_s; if only
-    sources without weight are present, to a_s.
+    The votes of item n lie from ``starts[n]`` to ``starts[n + 1]``, one per source.  The share of a vote is
+    proportional to w_s a_s; if only sources without weight are present, to a_s.  A dependence above ``copies`` is that
+    of exact copies.
     """
+    most = 0
     for n in range(items[0], items[1]):
-        first, stop = starts[n], starts[n + 1]
-        total = independent = with_weight = 0.0
-        for i in range(first, stop):
-            copies = 0.0
-            for j in range(first, stop):
-                copies += dependence[sources[i], sources[j]]
-            shares[i] = 1.0 / copies
-            independent += shares[i]
-            total += shares[i] * weights[sources[i]]
-            with_weight += shares[i] if weights[sources[i]] > 0.0 else 0.0
-        for i in range(first, stop):
-            shares[i] *= weights[sources[i]] / total if total > 0.0 else 1.0 / independent
+        most = max(most, starts[n + 1] - starts[n])
+    single = np.empty(most)
+    for n in range(items[0], items[1]):
+        own, who = shares[starts[n] : starts[n + 1]], sources[starts[n] : starts[n + 1]]
+        _count_independent(who, dependence, copies, single, own)
+        total = with_weight = independent = 0.0
+        for i in range(own.shape[0]):
+            total += own[i] * weights[who[i]]
+            independent += own[i]
+            with_weight += own[i] if weights[who[i]] > 0.0 else 0.0
+        for i in range(own.shape[0]):
+            own[i] *= weights[who[i]] / total if total > 0.0 else 1.0 / independent
         effective[n] = with_weight if total > 0.0 else independent

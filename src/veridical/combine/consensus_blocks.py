@@ -11,6 +11,7 @@ from threadpoolctl import ThreadpoolController
 
 from veridical._parallel import run_blocks
 from veridical.combine.combined import Floats
+from veridical.combine.consensus_fit import independence_of
 from veridical.combine.consensus_sums import ConsensusSums
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
@@ -27,6 +28,10 @@ _MOST_RUNS, _LEAST_RUNS, _WAITING_NUMBERS = 64, 8, 1 << 24
 _EXACT_ABOUT_ZERO = 1e-3
 #: Rows whose sum is further from one, in units of rounding, are divided by it.
 _INEXACT = 16
+
+
+#: Up to so many numbers, products are summed in double precision: rounding averages out only over many samples.
+_FEW_NUMBERS = 1 << 20
 
 
 class _SuspectError(Exception):
@@ -100,6 +105,12 @@ def _block_with_gaps(predictions: Predictions, part: slice) -> Array:
     return block
 
 
+def _precise(block: Array, predictions: Predictions) -> Array:
+    """The block in the precision in which its products are summed."""
+    few = predictions.n_sources * predictions.n_samples * predictions.n_classes <= _FEW_NUMBERS
+    return block.astype(np.float64, copy=False) if few else block
+
+
 def sums_of_complete(predictions: Predictions, n_threads: int | None) -> ConsensusSums | None:
     """The sums in one pass, or None where a source is absent or a row is not a distribution.
 
@@ -111,7 +122,7 @@ def sums_of_complete(predictions: Predictions, n_threads: int | None) -> Consens
     def work(run: slice) -> tuple[Floats, Floats]:
         products, totals = np.zeros((n_sources, n_sources)), np.zeros((n_sources, n_classes))
         for part in _blocks(run.start, run.stop, size):
-            flat = _complete_block(predictions, part).reshape(n_sources, -1)
+            flat = _precise(_complete_block(predictions, part), predictions).reshape(n_sources, -1)
             products += flat @ flat.T
             totals += _sums_over_samples(flat, n_classes)
         return products, totals
@@ -163,7 +174,7 @@ def _sums_about(means: Floats, predictions: Predictions, n_threads: int | None) 
     def work(run: slice) -> ConsensusSums:
         sums = ConsensusSums.zeros(predictions.n_sources, predictions.n_classes, means)
         for part in _blocks(run.start, run.stop, _samples_in_block(predictions)):
-            sums.update(_block_with_gaps(predictions, part), shift_is_mean=True)
+            sums.update(_precise(_block_with_gaps(predictions, part), predictions), shift_is_mean=True)
         return sums
 
     sums, *others = _on_threads(work, _runs(predictions), n_threads)
@@ -173,20 +184,17 @@ def _sums_about(means: Floats, predictions: Predictions, n_threads: int | None) 
 
 
 def sample_weights(weights: Floats, dependence: Floats, present: Array) -> tuple[Floats, Floats]:
-    """Shares (S, n) of the sources that are present, and how many independent sources they amount to.
+    """Shares (S, n) of the sources that are present, and how many independent sources with weight they amount to.
 
-    A source counts a_s = 1 / (the sum of its dependence on the sources present), so that copies share one vote, and
-    its share is proportional to w_s a_s.  Where only sources without weight are present, they share equally.
+    The share of source s is proportional to w_s a_s, with a_s from :func:`independence_of` the sources present.  If
+    only sources without weight are present, they share by a_s.
     """
-    here = present.astype(np.float64)
-    independence = here / np.maximum(dependence @ here, 1.0)
+    independence = independence_of(dependence, present)
+    counted = np.where(weights[:, None] > 0, independence, 0.0)
     shares = weights[:, None] * independence
-    total = shares.sum(axis=0)
-    none = total <= 0
-    shares[:, none] = independence[:, none]
-    effective = np.where(none, independence, np.where(weights[:, None] > 0, independence, 0.0)).sum(axis=0)
-    shares /= shares.sum(axis=0)
-    return shares, effective
+    none = shares.sum(axis=0) <= 0
+    shares[:, none] = counted[:, none] = independence[:, none]
+    return shares / shares.sum(axis=0), counted.sum(axis=0)
 
 
 def weighted_means(

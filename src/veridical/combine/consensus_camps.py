@@ -14,6 +14,7 @@ from veridical.combine.consensus_fit import (
     Evidence,
     Factor,
     fit_factor,
+    independence_of,
     suspected_copies,
     updated_loadings,
 )
@@ -105,12 +106,18 @@ def _split(
         own, n_samples = evidence.of(part), np.diag(correlations.counts)[part]
         apart = _second_camp(own, factor, n_samples, n_threads)
         together = np.setdiff1d(np.arange(len(part)), apart)
-        if len(apart) < 2 or len(together) < 2 or len(parts) + len(waiting) + 2 > _MOST_CAMPS:
+        if not (_distinct(own, apart) and _distinct(own, together)) or len(parts) + len(waiting) + 2 > _MOST_CAMPS:
             parts.append(_described(part, factor, correlations))
             continue
         camps = (apart, together)
         waiting += [(part[camp], fit_factor(own.of(camp), n_threads, _TOLERANCE)) for camp in camps]
     return parts
+
+
+def _distinct(evidence: Evidence, sources: Sources) -> bool:
+    """Whether there are at least two sources that are not exact copies of each other."""
+    pairs = np.ix_(sources, sources)
+    return bool((evidence.correlation[pairs] < 1.0).any())
 
 
 def _significant(loadings: Floats, n_samples: Floats) -> npt.NDArray[np.bool_]:
@@ -122,7 +129,7 @@ def _significant(loadings: Floats, n_samples: Floats) -> npt.NDArray[np.bool_]:
 def _second_camp(evidence: Evidence, factor: Factor, n_samples: Floats, n_threads: int | None) -> Sources:
     """Sources that share more with each other than with the factor, near-copies counted once."""
     copies = suspected_copies(evidence)
-    independence = 1.0 / copies.sum(axis=1)
+    independence = independence_of(copies)
     skill = factor.skill
     # The start: the direction of the largest positive residuals.
     pairs = independence * evidence.visible * (1.0 - copies)
@@ -141,23 +148,26 @@ def _second_camp(evidence: Evidence, factor: Factor, n_samples: Floats, n_thread
         if np.abs(loadings - before).max() < _TOLERANCE:
             break
     camp = np.flatnonzero((loadings > skill) & _significant(loadings, n_samples))
-    return camp if _is_established(camp, evidence, skill, loadings) else np.zeros(0, np.intp)
+    own = np.ix_(camp, camp)
+    visible = evidence.visible[own]
+    counts = FEW_SAMPLES * visible / (1.0 - visible) * (1.0 - copies[own])
+    counts *= independence[camp, None] * independence[camp]
+    residual = evidence.correlation[own] - skill[camp, None] * skill[camp]
+    established = _is_established(counts, residual, loadings[camp], float(independence.sum()))
+    return camp if established else np.zeros(0, np.intp)
 
 
-def _is_established(camp: Sources, evidence: Evidence, skill: Floats, loadings: Floats) -> bool:
+def _is_established(counts: Floats, residual: Floats, loadings: Floats, n_sources: float) -> bool:
     """Whether the residual correlations within a camp are larger than the best direction in noise would give.
 
     The noise of a correlation over n samples has a standard deviation of at most n^(-1/2).  The largest eigenvalue of
-    a symmetric S x S matrix of unit noise is about 2 S^(1/2); three standard errors on top of it are asked for.
+    a symmetric matrix of unit noise between S sources is about 2 S^(1/2); three standard errors on top of it are asked
+    for.
     """
-    own = evidence.of(camp)
-    counts = FEW_SAMPLES * own.visible / (1.0 - own.visible)
-    np.fill_diagonal(counts, 0.0)
-    residual = own.correlation - skill[camp, None] * skill[camp]
-    direction = loadings[camp, None] * loadings[camp]
-    noise = float(np.sqrt(2.0 * (counts * np.square(direction)).sum()))
+    direction = loadings[:, None] * loadings
     signal = float((counts * residual * direction).sum())
-    return signal > (_STANDARD_ERRORS + 2.0 * float(np.sqrt(len(loadings)))) * noise
+    noise = float(np.sqrt(2.0 * (counts * np.square(direction)).sum()))
+    return signal > (_STANDARD_ERRORS + 2.0 * float(np.sqrt(n_sources))) * noise
 
 
 def _described(sources: Sources, factor: Factor, correlations: Correlations) -> Part:

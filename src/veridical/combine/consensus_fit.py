@@ -10,6 +10,7 @@ from veridical._kernels.factor import update_dependence, update_loadings
 from veridical._parallel import run_blocks
 from veridical.combine.combined import Floats
 from veridical.combine.consensus_sums import Correlations
+from veridical.predictions.validation import Array
 
 #: Fewer shared samples than this say little of a pair of sources, or of a source.
 FEW_SAMPLES = 10.0
@@ -22,6 +23,8 @@ _UPDATES = 5
 _MOST_ROUNDS, _FULL_STEPS = 200, 20
 _TOLERANCE = 1e-9
 _ROWS_IN_BLOCK = 256
+#: A dependence above this is that of exact copies, apart from rounding.
+COPIES = 1.0 - 1e-9
 
 
 class Factor(NamedTuple):
@@ -33,8 +36,7 @@ class Factor(NamedTuple):
     @property
     def independence(self) -> Floats:
         """(S,) the share of an independent source that each amounts to: 1 / k for k copies."""
-        independence: Floats = 1.0 / self.dependence.sum(axis=1)
-        return independence
+        return independence_of(self.dependence)
 
     @property
     def weights(self) -> Floats:
@@ -61,6 +63,19 @@ class Evidence(NamedTuple):
         return Evidence(*(np.ascontiguousarray(matrix[pairs]) for matrix in self))
 
 
+def independence_of(dependence: Floats, present: Array | None = None) -> Floats:
+    """What share of an independent source each source amounts to, (S,), or (S, n) among those present in each sample.
+
+    a_s = c_s / sum_t c_t rho_st, with c_s = 1 / k for each of k exact copies: those are one source, for each other and
+    for any third source that depends on them.
+    """
+    everyone = np.ones(len(dependence)) if present is None else present.astype(np.float64)
+    copies = (dependence > COPIES).astype(np.float64) @ everyone
+    single = everyone / np.maximum(copies, 1.0)
+    independence: Floats = single / np.where(single > 0, dependence @ single, 1.0)
+    return independence
+
+
 def weights_of_skill(skill: Floats) -> Floats:
     """-ln(1 - skill^2): the logarithm of a source's variance over the part of it that the others do not explain."""
     weights: Floats = -np.log1p(-np.square(skill))
@@ -85,10 +100,10 @@ def fit_factor(evidence: Evidence, n_threads: int | None = None, tolerance: floa
     r"""One common factor behind the correlations, with pairs that copy each other left out.
 
     Alternates between least squares for :math:`R_{st} = \lambda_s \lambda_t`, pairs weighted by
-    :math:`a_s a_t (1 - \rho_{st})` and by how many samples they share, and
+    :math:`a_s a_t (1 - \rho_{st})` (see :func:`independence_of`) and by how many samples they share, and
 
     .. math:: \rho_{st} = \mathrm{clip}\left(\frac{R_{st} - \lambda_s \lambda_t}
-              {\sqrt{(1 - \lambda_s^2)(1 - \lambda_t^2)}}, 0, 1\right)^4, \qquad a_s = 1 / \sum_t \rho_{st}.
+              {\sqrt{(1 - \lambda_s^2)(1 - \lambda_t^2)}}, 0, 1\right)^4.
 
     The fourth power takes small residual correlations for what they mostly are: one factor does not describe the
     sources exactly.
@@ -98,7 +113,7 @@ def fit_factor(evidence: Evidence, n_threads: int | None = None, tolerance: floa
     dependence, nothing = suspected_copies(evidence), np.zeros(n_sources)
     skill = np.full(n_sources, 0.5)
     for i in range(_MOST_ROUNDS):
-        before, independence = skill, 1.0 / dependence.sum(axis=1)
+        before, independence = skill, independence_of(dependence)
         for _ in range(_UPDATES):
             skill = updated_loadings(evidence, dependence, independence, nothing, skill, MOST_SKILL, n_threads)
         # Half steps, later shorter ones: pairs that share few samples can otherwise swing for ever.

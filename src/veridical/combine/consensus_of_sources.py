@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from veridical._kernels.projection import project_rows_onto_winners
 from veridical.combine.combined import Floats
-from veridical.combine.consensus_blocks import weighted_means
+from veridical.combine.consensus_blocks import sample_weights, weighted_means
 from veridical.combine.consensus_camps import Camp, Part, camp_weights
 from veridical.combine.consensus_weights import gather_sums, weigh_sources
 from veridical.combine.projection import LABEL_MARGIN
@@ -35,8 +35,8 @@ class Consensus:
     skill : array of shape (S,)
         Correlation of each source with what all of them see, from 0 to 0.98.
     weights : array of shape (S,)
-        -ln(1 - skill^2).  A sample's share of source s is proportional to ``weights[s]`` divided by the sum of
-        ``dependence[s]`` over the sources that are present.  All equal where the plain mean is returned.
+        -ln(1 - skill^2).  The share of a source in a sample is proportional to its weight, divided by the sum of its
+        dependence on the sources that are present.  All equal where the plain mean is returned.
     dependence : array of shape (S, S)
         What two sources share beyond the consensus, from 0 (independent errors) to 1 (copies).
     effective_sources : array of shape (N,)
@@ -59,11 +59,8 @@ class Consensus:
     @property
     def shares(self) -> Floats:
         """(S,) share of each source in a sample for which all are present; they sum to one."""
-        shares = self.weights / self.dependence.sum(axis=1)
-        if not shares.any():
-            shares = 1.0 / self.dependence.sum(axis=1)
-        normalised: Floats = shares / shares.sum()
-        return normalised
+        shares, _ = sample_weights(self.weights, self.dependence, np.ones((len(self.weights), 1)))
+        return shares[:, 0]
 
     def __repr__(self) -> str:
         n_samples, n_classes = self.probs.shape
@@ -94,7 +91,8 @@ def consensus(
     .. math:: z = \frac{\sum_s w_s a_s z_s}{\sum_s w_s a_s},\qquad w_s = -\ln(1 - \lambda_s^2),\qquad
               a_s = 1 / \sum_t \rho_{st},
 
-    over the sources that are present.  It repairs weights, not confidence: calibrate afterwards.
+    over the sources that are present, copies of :math:`t` counted once in the last sum.  It repairs weights, not
+    confidence: calibrate afterwards.
 
     Parameters
     ----------

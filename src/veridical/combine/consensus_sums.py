@@ -16,6 +16,8 @@ from veridical.predictions.validation import Array
 _LEAST_VARIANCE = 1e-10
 #: Correlations closer to one than rounding in single precision allows to tell are one.
 _ROUNDING = 1e-6
+#: Sources that give the same votes on so many samples are copies; good sources agree on fewer by chance.
+_MANY_VOTES = 100
 
 _ARRAYS = ("shift", "totals", "counts", "products", "squares")
 
@@ -25,7 +27,7 @@ class Correlations(NamedTuple):
 
     ``correlation`` (S, S) is 0 for sources that say the same of every sample; ``counts`` (S, S) is how many samples
     each pair shares; ``variance`` (S,) is each source's mean squared distance from its own mean vector; ``copies``
-    (S, S) marks sources whose probability vectors are the same numbers throughout.
+    (S, S) marks sources that say the same of the same samples throughout, beyond chance.
     """
 
     correlation: Floats
@@ -159,8 +161,9 @@ class ConsensusSums:
         np.clip(correlation, -1.0, 1.0, out=correlation)
         correlation[correlation > 1.0 - _ROUNDING] = 1.0
         # Equal votes on a few samples are chance; equal probabilities are not.
-        same_samples = (counts == self.n_samples) & (counts == self.n_samples[:, None])
-        copies = (correlation == 1.0) & same_samples & (mean_square < 1.0 - _ROUNDING)
+        copies = (correlation == 1.0) & (counts == self.n_samples) & (counts == self.n_samples[:, None])
+        copies &= (mean_square < 1.0 - _ROUNDING) | (counts >= _MANY_VOTES)
+        np.fill_diagonal(copies, True)
         return Correlations(correlation, counts, np.where(np.diag(varies), variance, 0.0), copies)
 
     def to_arrays(self) -> dict[str, Floats]:

@@ -13,6 +13,7 @@ from veridical._kernels.factor import share_votes
 from veridical._parallel import run_blocks
 from veridical.combine.combined import Floats, Labels
 from veridical.combine.consensus_camps import Camp, Part, camp_weights
+from veridical.combine.consensus_fit import COPIES
 from veridical.combine.consensus_of_sources import Consensus, warn_of_camps
 from veridical.combine.consensus_sums import ConsensusSums
 from veridical.combine.consensus_weights import weigh_sources
@@ -97,7 +98,7 @@ def weighted_votes(votes: Votes, weights: Floats, dependence: Floats, n_threads:
     _, n_items, n_classes = votes.shape
     shares, effective, starts = np.empty(len(votes.items)), np.empty(n_items), votes.starts
     run_blocks(
-        lambda part: share_votes(starts, votes.sources, weights, dependence, part, shares, effective),
+        lambda part: share_votes(starts, votes.sources, weights, dependence, COPIES, part, shares, effective),
         [(first, min(first + _ITEMS_IN_BLOCK, n_items)) for first in range(0, n_items, _ITEMS_IN_BLOCK)],
         n_threads,
     )
