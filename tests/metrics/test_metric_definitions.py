@@ -67,7 +67,7 @@ def test_ece_kde_bandwidth(rng):
 
 @pytest.mark.parametrize("shift", [1e-3, 1e-6, 1e-9])
 def test_ece_kde_of_a_narrow_cluster_keeps_its_shape(rng, shift):
-    """The grid follows the data: what happens in a small interval is as if it were a large one."""
+    """The grid scales with the data, so a small interval has the same relative accuracy."""
     spread, correct = rng.random(200), rng.random(200) < 0.5
     wide = metrics.ece_kde(correct, 0.5 + 1e-2 * spread)
     narrow = metrics.ece_kde(correct, 0.5 + shift * spread)
@@ -219,7 +219,7 @@ def test_one_sample_with_vectors(name):
 
 
 def test_top_label_of_two_classes(rng):
-    """The meaning does not flip at L = 2: a third class of probability 0 changes nothing."""
+    """A third class of probability 0 changes nothing."""
     p = rng.random(100)
     two, labels = np.column_stack((p, 1 - p)), rng.integers(0, 2, 100)
     three = np.column_stack((two, np.zeros(100)))

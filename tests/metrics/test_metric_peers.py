@@ -70,7 +70,7 @@ class TestTorchmetrics:
         assert torchmetrics_error(labels, probs, n_bins=5) == pytest.approx(0.15)
 
     def test_top_label_of_two_classes(self):
-        """Their binary error is that of the positive class, which is another question."""
+        """Their binary error is that of the positive class, not of the top label."""
         torch = peer("torch")
         peer("torchmetrics")
         from torchmetrics.functional.classification import binary_calibration_error
@@ -90,7 +90,7 @@ class TestRelplot:
         assert metrics.smooth_ece(correct, confidence) == pytest.approx(expected, abs=2e-3)
 
     def test_smooth_ece_at_our_bandwidth(self, predictions, monkeypatch):
-        """Asked for the error at the bandwidth that we find, on a finer mesh, they answer with that bandwidth."""
+        """Their error at our bandwidth, on a finer mesh, is that bandwidth."""
         peer("relplot")
         from relplot import config
         from relplot.metrics import smECE_sigma
@@ -102,7 +102,7 @@ class TestRelplot:
         assert smECE_sigma(inner, correct.astype(float), sigma) == pytest.approx(sigma, abs=5e-5)
 
     def test_mirror_images_at_the_ends(self, monkeypatch):
-        """A confidence of 1 is its own mirror image and counts twice; they count it once, so half of it is lost."""
+        """A confidence of 1 is its own mirror image and counts twice; they count it once, and lose half of it."""
         peer("relplot")
         from relplot import config
         from relplot.metrics import smECE_sigma
@@ -197,7 +197,7 @@ class TestScikitLearn:
         assert auroc == pytest.approx(roc_auc_score(~correct, doubt, sample_weight=weight))
 
     def test_nll_of_impossible_label_is_infinite(self):
-        """They clip probabilities at machine epsilon, so that what cannot happen costs 36; here it costs infinity."""
+        """They clip probabilities at machine epsilon: the loss of an impossible label is 36; here it is infinite."""
         from sklearn.metrics import log_loss
 
         labels, probs = [1, 0], [[1.0, 0.0], [0.5, 0.5]]

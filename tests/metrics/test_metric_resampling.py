@@ -28,7 +28,7 @@ def predictions(rng):
 class TestBootstrap:
     @pytest.mark.parametrize("name", metrics.METRICS)
     def test_draws_are_the_metric_on_repeated_samples(self, name, predictions):
-        """The first draw, done again with samples in hand instead of weights."""
+        """The first draw, repeated with samples instead of weights."""
         labels, probs = predictions
         metric = metrics.METRICS[name].function
         interval = metrics.bootstrap(name, labels, probs, n_resamples=3, random_state=5)
@@ -96,7 +96,7 @@ class TestBootstrap:
 
     @pytest.mark.parametrize("name", metrics.METRICS)
     def test_samples_without_weight_are_not_drawn(self, name, predictions, rng):
-        """Not even where nearly all are without: a resample of nothing would have no metric."""
+        """Even if nearly all weights are zero, every resample has samples that count."""
         labels, probs = predictions
         weight = np.zeros(len(labels))
         weight[7] = 1.0
@@ -122,7 +122,7 @@ class TestBootstrap:
         assert interval.value == pytest.approx(metrics.aurc(correct, confidence, doubt=doubt))
 
     def test_undefined_draws_are_left_out(self):
-        """With one wrong prediction, a third of the resamples have none, and no AUROC."""
+        """With one wrong prediction, a third of the resamples have none, and their AUROC is undefined."""
         interval = metrics.bootstrap("error_auroc", [True] * 9 + [False], np.linspace(0.9, 0.5, 10), n_resamples=50)
         assert np.isnan(interval.draws).any()
         assert interval.low == interval.high == interval.value == 1.0
@@ -164,7 +164,7 @@ class TestCompare:
             metrics.compare("ece", correct, confidence, confidence, doubt_a=doubt)
 
     def test_infinite_values(self):
-        """Minus infinity, undefined, and plus infinity where one has excluded what happened."""
+        """The difference is infinite if one side gives a label probability zero, and undefined if both do."""
         labels, impossible, fair = [0] * 9 + [1], [[1.0, 0.0]] * 10, [[0.5, 0.5]] * 10
         comparison = metrics.compare("nll", labels, impossible, fair, n_resamples=50)
         assert (comparison.difference, comparison.high) == (np.inf, np.inf)
