@@ -40,7 +40,7 @@ PACKAGES = {
     "evaluation": {"predictions", "combine", "metrics", "calibrate"},
     "plots": {"predictions", "combine", "metrics", "evaluation"},
     "report": {"predictions", "combine", "metrics", "calibrate", "evaluation", "plots"},
-    "paper": {"predictions", "combine", "metrics", "calibrate", "data"},
+    "paper": {"predictions", "metrics", "calibrate", "data", "evaluation"},
     "cli": {"predictions", "combine", "metrics", "calibrate", "training", "data", "evaluation", "report", "paper"},
 }
 

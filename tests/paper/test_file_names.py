@@ -1,4 +1,4 @@
-"""What a file's name says."""
+"""Ensembles recognised by the names of their files."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ from veridical.paper import EnsembleName, recognise
         ("cifar100-resnext29-sse.npy", "CIFAR100", "ResNeXt29", "snapshot"),
     ],
 )
-def test_names_like_the_authors(name, dataset, architecture, ensemble):
+def test_recognise_reads_names_like_the_authors(name, dataset, architecture, ensemble):
     assert recognise(name) == EnsembleName(dataset, architecture, ensemble)
     assert recognise(name).recognised
 
@@ -37,23 +37,23 @@ def test_names_like_the_authors(name, dataset, architecture, ensemble):
         (".npy", ".npy"),
     ],
 )
-def test_any_other_name_stands_for_itself(name, shown):
+def test_recognise_keeps_other_names(name, shown):
     assert str(recognise(name)) == shown
     assert not recognise(name).recognised
 
 
-def test_snapshots_have_a_mean_of_their_own_name():
+def test_mean_of_snapshots_is_called_se():
     assert recognise("ImageNet-ResNet50-sse-50-1.npy").mean_method == "SE"
     assert recognise("ImageNet-ResNet50-deepens-50-1.npy").mean_method == "DE"
     assert recognise("mine.npy").mean_method == "DE"
 
 
 @given(st.text(st.characters(exclude_characters="/\x00"), min_size=1, max_size=60))
-def test_no_name_is_too_strange(name):
+def test_recognise_accepts_any_name(name):
     assert recognise(name).dataset
 
 
-def test_a_directory_given_by_dots_goes_by_its_own_name(tmp_path, monkeypatch):
+def test_recognise_resolves_dots(tmp_path, monkeypatch):
     inside = tmp_path / "my_models" / "members"
     inside.mkdir(parents=True)
     monkeypatch.chdir(inside)

@@ -18,12 +18,12 @@ def run(*arguments):
     return veridical_in_process("reproduce", *arguments)
 
 
-def assert_refused(done, *said):
+def assert_refused(done, *words):
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stderr.startswith("Error: ")
-    for word in said:
+    for word in words:
         assert word in done.stderr
 
 
@@ -44,16 +44,19 @@ def test_table1_of_the_shipped_ensemble():
 
 
 @pytest.mark.compiled
-def test_json_alone_on_stdout(small):
-    done = run("table2", small, "--splits", "2", "--format", "json")
+@pytest.mark.parametrize("option", [("--format", "json"), ("--json",), ("--json", "-q")], ids=" ".join)
+def test_json_is_alone_on_stdout(small, option):
+    done = run("table2", small, "--splits", "2", *option)
     assert done.returncode == 0, done.stderr
     stored = json.loads(done.stdout)
+    assert (stored["schema"], stored["type"], stored["unit"]) == (1, "table", "fraction")
     assert stored["name"] == "table2"
-    assert stored["settings"] == {"splits": 2, "seed": 0, "setting": "library"}
+    assert 0 < stored["rows"][0]["values"]["ece"]["mean"] < 1
+    assert stored["settings"] == {"splits": 2, "random_state": 0, "setting": "library"}
 
 
 @pytest.mark.compiled
-def test_the_authors_file_has_the_papers_numbers_beside(tmp_path):
+def test_table1_prints_published_numbers(tmp_path):
     path, labels = write_as_the_authors(tmp_path)
     done = run("table1", path, "--labels", labels, "--sources", "5,10")
     assert done.returncode == 0, done.stderr
@@ -68,33 +71,45 @@ def test_the_authors_file_has_the_papers_numbers_beside(tmp_path):
 
 
 @pytest.mark.compiled
-def test_the_same_bytes_twice_and_on_any_number_of_threads(small, tmp_path):
+def test_output_is_the_same_each_time_and_for_any_number_of_threads(small, tmp_path):
     outputs = [run("table4", small, "--splits", "3", "--threads", n, "--format", "csv").stdout for n in (1, 2, 2)]
     assert outputs[0] == outputs[1] == outputs[2]
     assert outputs[0].count("\n") == 10
     for name in ("first.svg", "second.svg"):
-        assert run("figure3", small, "--out", tmp_path / name).stdout.strip() == str(tmp_path / name)
+        assert (
+            run("figure3", small, "--out", tmp_path / name).stdout.replace("\n", " ").strip()
+            == f"Wrote {tmp_path / name}"
+        )
     assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("figure", "ending"), [("figure2", "png"), ("figure3", "pdf"), ("figureA", "svg")])
-def test_figures(small, tmp_path, figure, ending):
+def test_figures_are_written(small, tmp_path, figure, ending):
     done = run(figure, small, "--out", tmp_path / f"it.{ending}")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / f"it.{ending}").stat().st_size > 5000
 
 
 @pytest.mark.compiled
-def test_tables_to_files(small, tmp_path):
+def test_figures_print_their_numbers_as_json(small, tmp_path):
+    done = run("figure3", small, "--out", tmp_path / "f.svg", "--json")
+    stored = json.loads(done.stdout)
+    assert (stored["type"], stored["out"]) == ("figure", str(tmp_path / "f.svg"))
+    assert sum(stored["panels"][0]["counts"][0]) == 150
+    assert run("figureA", small, "--out", tmp_path / "a.svg", "-q").stdout == ""
+
+
+@pytest.mark.compiled
+def test_tables_are_written_to_files(small, tmp_path):
     done = run("table3", small, "--splits", "1", "--format", "latex", "--out", tmp_path / "t.tex")
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, done.stdout.replace("\n", " ").strip()) == (0, f"Wrote {tmp_path / 't.tex'}")
     assert r"\toprule" in (tmp_path / "t.tex").read_text()
 
 
-def test_one_sentence_for_bad_input(small, tmp_path):
+def test_bad_input_is_answered_with_one_sentence(small, tmp_path):
     path, labels = write_as_the_authors(tmp_path)
-    assert_refused(run("table1", path), "holds no labels", "--labels")
+    assert_refused(run("table1", path), "has no labels", "--labels")
     assert run_program("table1", path).returncode == 2
     np.save(labels, np.zeros(17, dtype=int))
     assert_refused(run("table2", path, "--labels", labels), "17 labels", "400 samples")
@@ -115,8 +130,8 @@ def test_help_names_every_table_and_figure():
 
 
 @pytest.mark.compiled
-def test_all_makes_a_page_where_it_is_told(small, tmp_path):
+def test_all_writes_a_page(small, tmp_path):
     done = run_program("all", small, "--splits", "1", "--sources", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "reproduction/index.html"
+    assert done.stdout == "Wrote reproduction/index.html\n"
     assert (tmp_path / "reproduction" / "table4.tex").is_file()

@@ -14,7 +14,7 @@ from veridical.predictions.validation import KINDS
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def _combined(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+def option_group(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
     """Several options as one decorator, in the order of ``--help``."""
 
     def decorate(command: _Command) -> _Command:
@@ -26,14 +26,14 @@ def _combined(*options: Callable[[_Command], _Command]) -> Callable[[_Command], 
 
 
 #: PRED and how to read it; :func:`read` takes the values.
-prediction_options = _combined(
+prediction_options = option_group(
     click.argument("pred", type=click.Path()),
     click.option("--labels", "-y", type=click.Path(), help="File of labels, if the predictions have none inside."),
     click.option("--kind", type=click.Choice(KINDS), help="What the numbers are, if the file does not declare it."),
     click.option("--sources-axis", type=click.IntRange(0, 2), help="Axis of the sources in an array; default 0."),
 )
 
-output_options = _combined(
+output_options = option_group(
     click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout."),
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors (and JSON, with --json)."),
 )

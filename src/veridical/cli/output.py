@@ -42,6 +42,11 @@ class Output:
             lines = textwrap.wrap(printable(text), self._console.width, break_long_words=False, break_on_hyphens=False)
             self._console.print(Text("\n".join(lines)), soft_wrap=True)
 
+    def lines(self, text: str) -> None:
+        """Print lines as they are, unless JSON is asked for."""
+        if not (self.as_json or self.quiet):
+            print("\n".join(map(printable, text.splitlines())))
+
     def table(
         self, heading: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", *, of_words: bool = False
     ) -> None:

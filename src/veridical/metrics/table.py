@@ -94,6 +94,8 @@ class Summary(TableResult):
 
 def _floors(metrics: list[Metric], sample: Sample, n_draws: int, **how: Any) -> dict[str, NoiseFloor]:
     errors = [metric for metric in metrics if metric.is_calibration_error and not metric.needs_vectors]
+    if not errors:
+        return {}
     only_confidence = Sample(sample.confidence, sample.correct, weight=sample.weight)
     draws = redraw_outcomes([metric.of_sample for metric in errors], only_confidence, n_draws=n_draws, **how)
     return {metric.name: NoiseFloor.from_draws(metric.name, draws[:, j], (0.95,)) for j, metric in enumerate(errors)}
@@ -172,6 +174,7 @@ def summary(
 def summary_of(
     sample: Sample,
     *,
+    metrics: Sequence[str] = SUMMARY_METRICS,
     floors: bool = True,
     intervals: bool = False,
     n_draws: int = 200,
@@ -180,10 +183,10 @@ def summary_of(
     random_state: RandomState = 0,
     n_threads: int | None = None,
 ) -> Summary:
-    """:func:`summary` of a checked sample."""
+    """:func:`summary` of a checked sample, with some of the metrics."""
     # Floors and intervals redraw N numbers, never the (N, L) distributions.
     sample = sample.without_vectors()
-    shown = [METRICS[name] for name in SUMMARY_METRICS if not METRICS[name].needs_vectors or sample.has(name)]
+    shown = [METRICS[name] for name in metrics if not METRICS[name].needs_vectors or sample.has(name)]
     values = {metric.name: metric.of_sample(sample) for metric in shown}
     how = {"random_state": random_state, "n_threads": n_threads}
     floor = _floors(shown, sample, n_draws, **how) if floors else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -11,10 +12,22 @@ from typing import Any
 
 from veridical._columns import columns_that_fit
 from veridical._json import to_json
-from veridical.paper.latex import to_latex
 from veridical.paper.layout import Cell, Line, headings, lines_of, verdict_title, verdicts
 from veridical.paper.tables import Row, Table, Value
 from veridical.predictions.validation import check_choice
+
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_"},
+}
+_LATEX_ARROWS = {"↓": r"$\downarrow$", "↑": r"$\uparrow$"}
 
 _RULE = "─"
 #: The terminal's width, and what is left free between columns.
@@ -53,7 +66,7 @@ def _parts(table: Table) -> list[range]:
 
 
 def _terminal_lines(table: Table, part: range) -> Iterator[str]:
-    """Heading and groups of rows, with some of the columns; what says nothing about these is left out."""
+    """Heading and groups of rows, with some of the columns; lines that are empty in these are left out."""
     blocks = [
         (_group_title(group[0]), [line for row in group for line in _lines_in(table, row, part)])
         for group in table.groups()
@@ -107,12 +120,12 @@ def _plain(cell: Cell) -> str:
 def to_markdown(table: Table) -> str:
     """A Markdown table; the best of each group is bold."""
     heads = ["ensemble", "sources", "method", *(f"{title} {arrow}" for title, arrow in headings(table))]
-    printed = [f"**{_escaped(table.title)}**", "", _markdown_row(heads)]
+    printed = [f"**{_escape_markdown(table.title)}**", "", _markdown_row(heads)]
     printed.append(_markdown_row(["---", "---:", "---", *("---:" for _ in table.metrics)]))
     for row in table.rows:
         for line in lines_of(table, row):
-            where = [_escaped(str(row.name)), str(row.sources)] if line.is_main else ["", ""]
-            label = _escaped(line.label) if line.is_main else f"*{line.label}*"
+            where = [_escape_markdown(str(row.name)), str(row.sources)] if line.is_main else ["", ""]
+            label = _escape_markdown(line.label) if line.is_main else f"*{line.label}*"
             printed.append(_markdown_row([*where, label, *(_markdown_cell(cell) for cell in line.cells)]))
     printed += [item for note in table.notes for item in ("", note)]
     if table.comparisons:
@@ -121,7 +134,13 @@ def to_markdown(table: Table) -> str:
         printed.append("| --- | ---: | --- | --- | --- |")
         printed += [
             _markdown_row(
-                [_escaped(item.ensemble), str(item.sources), item.metric, _escaped(item.method), ", ".join(item.beats)]
+                [
+                    _escape_markdown(item.ensemble),
+                    str(item.sources),
+                    item.metric,
+                    _escape_markdown(item.method),
+                    ", ".join(item.beats),
+                ]
             )
             for item in verdicts(table)
         ]
@@ -137,14 +156,67 @@ def _markdown_cell(cell: Cell) -> str:
     return f"**{text}**" if cell.best else text
 
 
-def _escaped(text: str) -> str:
-    """File names may hold anything; in a Markdown table they are text."""
+def _escape_markdown(text: str) -> str:
+    """Names of files without Markdown in them."""
     for mark in "\\`*_|<>[]":
         text = text.replace(mark, f"\\{mark}")
     return text.replace("\n", " ")
 
 
-#: Column suffix -> what stands there.
+def to_latex(table: Table) -> str:
+    """A ``table`` environment; the document needs ``\\usepackage{booktabs}``.
+
+    Characters outside ASCII in file names become question marks: which of them a document can set depends on it.
+    """
+    heads = [f"{_latex_title(title)}{_LATEX_ARROWS[arrow]}" for title, arrow in headings(table)]
+    lines = [
+        r"\begin{table}[ht]",
+        r"  \centering",
+        rf"  \caption{{{escape_latex(table.title)}. The best of each group is bold.}}",
+        rf"  \label{{tab:veridical-{table.name}}}",
+        r"  \small",
+        rf"  \begin{{tabular}}{{@{{}}lrl{'r' * len(heads)}@{{}}}}",
+        r"    \toprule",
+        _latex_row(["Ensemble", "$S$", "Method", *heads]),
+    ]
+    for group in table.groups():
+        lines.append(r"    \midrule")
+        for k, row in enumerate(group):
+            for line in lines_of(table, row):
+                first = line.is_main and k == 0
+                where = [escape_latex(str(row.name)), str(row.sources)] if first else ["", ""]
+                label = escape_latex(line.label) if line.is_main else rf"\quad\textit{{{escape_latex(line.label)}}}"
+                lines.append(_latex_row([*where, label, *(_latex_cell(cell) for cell in line.cells)]))
+    lines += [r"    \bottomrule", r"  \end{tabular}", r"\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_row(cells: list[str]) -> str:
+    return f"    {' & '.join(cells)} \\\\"
+
+
+def _latex_cell(cell: Cell) -> str:
+    # A minus sign is one only in mathematics.
+    text = f"${cell.text}$" if re.match(r"^[-+]?\d", cell.text) and not cell.best else cell.text
+    if " to " in cell.text:
+        low, high = cell.text.split(" to ")
+        text = f"${low}$--${high}$"
+    if cell.spread:
+        text = f"{cell.text}{{\\scriptsize$\\pm${cell.spread}}}"
+    return rf"\textbf{{{text}}}" if cell.best else text
+
+
+def _latex_title(title: str) -> str:
+    return r"ECE\textsuperscript{\emph{KDE}}" if title == "ECE-KDE" else escape_latex(title)
+
+
+def escape_latex(text: str) -> str:
+    """Text that TeX prints as it is."""
+    plain = re.sub(r"[^\x20-\x7e]", "?", text)
+    return "".join(_LATEX_SPECIAL.get(mark, mark) for mark in plain)
+
+
+#: Suffix of a column -> its content.
 _CSV_COLUMNS: dict[str, Callable[[Value], Any]] = {
     "": lambda value: value.mean,
     "_std": lambda value: value.std,
@@ -177,7 +249,7 @@ def to_csv(table: Table) -> str:
 
 
 def table_to_json(table: Table) -> str:
-    """Everything there is, at full precision; an infinite NLL is the text "infinity"."""
+    """Everything, at full precision; an infinite NLL is "infinity"."""
     return to_json(table.to_dict(), indent=1) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ class Cell:
     Attributes
     ----------
     text : str
-        Empty where there is nothing to say.
+        Empty where there is no number.
     spread : str
         Standard deviation, or empty.
     best : bool
@@ -29,7 +30,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """One line: a method's figures, or what stands under them (the paper's figures, floors, intervals).
+    """One line: a method's figures, or those below them (the paper's figures, floors, intervals).
 
     Attributes
     ----------
@@ -48,12 +49,14 @@ class Line:
 
 
 def number(metric: str, value: float | None, *, signed: bool = False) -> str:
-    """A figure with as many decimals as the paper gives it."""
+    """A figure as the paper prints it: percent for errors and accuracy, and its number of decimals."""
     if value is None:
         return ""
-    text = f"{value:{'+' if signed else ''}.{decimals(metric)}f}"
-    # Differences that print as zero have no sign worth showing.
-    return text.lstrip("+-") if signed and float(text) == 0 else text
+    if not signed or not math.isfinite(value):
+        return METRICS[metric].number(value, decimals(metric))
+    text = f"{METRICS[metric].scaled(value):+.{decimals(metric)}f}"
+    # A difference that is printed as zero has no sign.
+    return text.lstrip("+-") if float(text) == 0 else text
 
 
 def _own(metric: str, value: Value) -> Cell:
@@ -61,8 +64,8 @@ def _own(metric: str, value: Value) -> Cell:
 
 
 def _published(metric: str, value: Value) -> Cell:
-    known = value.published
-    return Cell() if known is None else Cell(number(metric, known.mean), number(metric, known.std))
+    published = value.published
+    return Cell() if published is None else Cell(number(metric, published.mean), number(metric, published.std))
 
 
 def _interval(metric: str, value: Value) -> Cell:
@@ -71,7 +74,7 @@ def _interval(metric: str, value: Value) -> Cell:
     return Cell(f"{number(metric, value.low)} to {number(metric, value.high)}")
 
 
-_UNDER: tuple[tuple[str, Callable[[str, Value], Cell]], ...] = (
+_BELOW: tuple[tuple[str, Callable[[str, Value], Cell]], ...] = (
     ("paper", _published),
     ("difference", lambda metric, value: Cell(number(metric, value.difference, signed=True))),
     ("floor", lambda metric, value: Cell(number(metric, value.floor))),
@@ -80,30 +83,30 @@ _UNDER: tuple[tuple[str, Callable[[str, Value], Cell]], ...] = (
 
 
 def lines_of(table: Table, row: Row) -> Iterator[Line]:
-    """A row's own figures, then whatever else is known of them."""
+    """A row's own figures, then the lines below them."""
     values = [(metric, row.values[metric]) for metric in table.metrics]
     yield Line(row, row.shown_method, tuple(_own(metric, value) for metric, value in values), True)
-    for label, cell in _UNDER:
-        cells = tuple(cell(metric, value) for metric, value in values)
-        if any(one.text for one in cells):
+    for label, make_cell in _BELOW:
+        cells = tuple(make_cell(metric, value) for metric, value in values)
+        if any(cell.text for cell in cells):
             yield Line(row, label, cells, False)
 
 
 def headings(table: Table) -> list[tuple[str, str]]:
-    """(title, arrow that says which way is better) of each column."""
+    """(title, arrow in the direction of better values) of each column."""
     return [(column_title(metric), "↓" if METRICS[metric].lower_is_better else "↑") for metric in table.metrics]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a method is really better than.
+    """The methods that a method is really better than.
 
     Attributes
     ----------
     ensemble : str
     sources : int
     metric : str
-        As columns are headed.
+        The heading of its column.
     method : str
     beats : tuple of str
     """
@@ -117,14 +120,14 @@ class Verdict:
 
 def verdicts(table: Table) -> list[Verdict]:
     """Methods that really are better than others, by their paired comparisons."""
-    found: dict[tuple[str, int, str, str], list[str]] = {}
+    beaten_by: dict[tuple[str, int, str, str], list[str]] = {}
     for pair in table.comparisons:
         if pair.better is not None:
             beaten = pair.b if pair.better == pair.a else pair.a
-            found.setdefault((str(pair.name), pair.sources, pair.metric, pair.better), []).append(beaten)
+            beaten_by.setdefault((str(pair.name), pair.sources, pair.metric, pair.better), []).append(beaten)
     return [
         Verdict(ensemble, sources, column_title(metric), method, tuple(beats))
-        for (ensemble, sources, metric, method), beats in found.items()
+        for (ensemble, sources, metric, method), beats in beaten_by.items()
     ]
 
 

@@ -9,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from veridical.metrics.registry import METRICS
+
 _FILE = "published.json"
 #: Where a figure stands in several tables, the one with more columns comes first.
 _ORDER = ("A1", "A2", "A3", "A4", "1", "2", "3", "4")
@@ -21,7 +23,7 @@ class Published:
     Attributes
     ----------
     mean : float
-        In the paper's units: percent for calibration errors and accuracy.
+        Calibration errors and accuracy as fractions; the paper prints them in percent.
     std : float or None
         Standard deviation over the five random halves, where the paper gives it.
     table : str
@@ -77,7 +79,7 @@ def published_groups() -> tuple[PublishedGroup, ...]:
     >>> from veridical.paper import published_groups
     >>> first = published_groups()[0]
     >>> first.dataset, first.architecture, first.sources, first.values["ece"]["aTDE"].mean
-    ('CIFAR100', 'PreResNet110', 50, 1.92)
+    ('CIFAR100', 'PreResNet110', 50, 0.0192)
     """
     stored = json.loads(files("veridical.paper").joinpath(_FILE).read_text(encoding="utf-8"))
     return tuple(_group(entry) for entry in stored["groups"])
@@ -89,7 +91,10 @@ def _group(entry: dict[str, Any]) -> PublishedGroup:
     for metric, figures in metrics.items():
         spread = figures.get("std", [None] * len(methods))
         columns = zip(methods, figures["mean"], spread, strict=True)
-        values[metric] = {method: Published(mean, std, table) for method, mean, std in columns}
+        values[metric] = {
+            method: Published(_as_fraction(metric, mean), None if std is None else _as_fraction(metric, std), table)
+            for method, mean, std in columns
+        }
     return PublishedGroup(
         table,
         entry["dataset"],
@@ -102,12 +107,16 @@ def _group(entry: dict[str, Any]) -> PublishedGroup:
     )
 
 
+def _as_fraction(metric: str, printed: float) -> float:
+    return printed / 100 if METRICS[metric].in_percent else printed
+
+
 @cache
 def _by_ensemble() -> dict[tuple[str, str, str], list[PublishedGroup]]:
-    found: dict[tuple[str, str, str], list[PublishedGroup]] = {}
+    groups: dict[tuple[str, str, str], list[PublishedGroup]] = {}
     for group in sorted(published_groups(), key=lambda group: _ORDER.index(group.table)):
-        found.setdefault((group.dataset, group.architecture, group.ensemble), []).append(group)
-    return found
+        groups.setdefault((group.dataset, group.architecture, group.ensemble), []).append(group)
+    return groups
 
 
 def published_sources(dataset: str, architecture: str, ensemble: str, tables: tuple[str, ...]) -> list[int]:
@@ -119,7 +128,7 @@ def published_sources(dataset: str, architecture: str, ensemble: str, tables: tu
 def published_value(
     dataset: str, architecture: str, ensemble: str, sources: int, method: str, metric: str, tables: tuple[str, ...]
 ) -> Published | None:
-    """The figure that the paper gives for this, or None."""
+    """The figure that the paper prints for this, or None."""
     for group in _by_ensemble().get((dataset, architecture, ensemble), ()):
         if group.table in tables and group.sources == sources and method in group.values.get(metric, {}):
             return group.values[metric][method]

@@ -124,6 +124,12 @@ def _from_torch(path: Path) -> Any:
     return _named(load_tensors(path), path)
 
 
+def _from_cifar(path: Path) -> Array:
+    from veridical.predictions.files.cifar_batches import read_batch
+
+    return read_batch(path)[0]
+
+
 def _from_parquet(path: Path) -> Array:
     from veridical.predictions.files.parquet import read_text_column
 
@@ -166,4 +172,5 @@ READERS: dict[str, Callable[[Path], Any]] = {
     ".pkl": _from_pickle,
     ".pickle": _from_pickle,
     "": _from_pickle,
+    ".bin": _from_cifar,
 }

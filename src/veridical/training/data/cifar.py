@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.errors import CorruptFileError, DatasetError
+from veridical.predictions.files.cifar_batches import PIXELS, read_batch
 from veridical.predictions.safe_pickle import load_plain_pickle
 from veridical.training.data.images import ImageSet, Normalisation, Pixels, md5_of
-
-_PIXELS = 3 * 32 * 32
 
 
 @dataclass(frozen=True)
@@ -135,33 +134,22 @@ def _read_python(files: _DatasetFiles, folder: Path, split: str, verify: bool) -
 def _batch_arrays(batch: Any, files: _DatasetFiles, path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     data = batch.get(b"data") if isinstance(batch, dict) else None
     labels = batch.get(files.label_key) if isinstance(batch, dict) else None
-    has_images = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and data.shape[1] == _PIXELS
+    has_images = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and data.shape[1] == PIXELS
     has_labels = isinstance(labels, list) and all(type(label) is int and abs(label) < 1 << 31 for label in labels)
     if not has_images or not has_labels or data is None or len(data) != len(labels or ()):
         raise CorruptFileError(
-            f"{path} does not hold images of {_PIXELS} bytes with as many {files.label_key.decode()}; download it "
-            "again."
+            f"{path} does not hold images of {PIXELS} bytes with as many {files.label_key.decode()}; download it again."
         )
     return data, np.asarray(labels, dtype=np.int64)
 
 
 def _read_binary(files: _DatasetFiles, folder: Path, split: str) -> ImageSet:
-    record = files.label_bytes + _PIXELS
-    rows = []
-    for name in files.binary_files[split]:
-        path = folder / name
-        size = path.stat().st_size
-        if size == 0 or size % record:
-            raise CorruptFileError(
-                f"{path} has {size} bytes, which is not a whole number of images ({record} bytes each); download it "
-                "again."
-            )
-        rows.append(np.fromfile(path, dtype=np.uint8).reshape(-1, record))
-    stored = np.concatenate(rows)
+    batches = [read_batch(folder / name, (files.label_bytes,)) for name in files.binary_files[split]]
+    labels, images = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
     names = folder / files.binary_names
     return ImageSet.of(
-        _as_images(stored[:, files.label_bytes :]),
-        _check_labels(stored[:, files.label_bytes - 1].astype(np.int64), files, folder),
+        _as_images(images),
+        _check_labels(labels, files, folder),
         n_classes=files.n_classes,
         normalisation=files.normalisation,
         class_names=_checked_names(names.read_text(errors="replace").split(), files, names)

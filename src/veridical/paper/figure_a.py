@@ -1,0 +1,125 @@
+"""Figures A1 to A3: HV against the winning score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.stats
+
+from veridical.metrics.sample import Booleans, Floats
+from veridical.paper.ensembles import Ensemble, EnsembleName
+from veridical.paper.figure_files import COLOURS, STYLE, settled
+from veridical.paper.tables_2_to_4 import posthoc_sources
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_N_BINS = 15
+_GRID = 60
+#: Quartiles of fewer numbers mean little.
+_FEW = 5
+
+
+@dataclass(frozen=True)
+class DisagreementByScore:
+    """Figures A1 to A3: HV against the winning score.
+
+    Attributes
+    ----------
+    name : EnsembleName
+    sources : int
+    score_edges, hv_edges : tuples of numbers
+        Of the grid that samples are counted on.
+    counts : tuple of tuples of numbers
+        Samples per cell, (score, HV).
+    centres : tuple of numbers
+        Mean winning score in bins of equal mass.
+    right, wrong : tuples of three tuples of numbers
+        Lower quartile, median and upper quartile of HV there, among right and among wrong predictions; NaN where
+        there are fewer than five.
+    spearman : float
+        Rank correlation of HV and winning score over all samples.
+    """
+
+    name: EnsembleName
+    sources: int
+    score_edges: tuple[float, ...]
+    hv_edges: tuple[float, ...]
+    counts: tuple[tuple[float, ...], ...]
+    centres: tuple[float, ...]
+    right: tuple[tuple[float, ...], ...]
+    wrong: tuple[tuple[float, ...], ...]
+    spearman: float
+
+
+def disagreement_by_score(
+    ensemble: Ensemble, *, sources: Sequence[int] | None = None, n_threads: int | None = None
+) -> list[DisagreementByScore]:
+    """The numbers of Figures A1 to A3, for each number of sources; the parameters are those of table 2."""
+    panels = []
+    for n in posthoc_sources(ensemble, sources):
+        engine = ensemble.engine(n, n_threads)
+        mean = engine.combined("mean")
+        score, hv, correct = mean.confidence, mean.hv, mean.correct(engine.labels)
+        top = float(hv.max()) or 1.0
+        counts, score_edges, hv_edges = np.histogram2d(score, hv, _GRID, [(min(score.min(), 0.99), 1.0), (0.0, top)])
+        parts = np.array_split(np.argsort(score, kind="stable"), min(_N_BINS, len(score)))
+        vary = len(np.unique(hv)) > 1 and len(np.unique(score)) > 1
+        panels.append(
+            DisagreementByScore(
+                ensemble.name,
+                n,
+                tuple(score_edges.tolist()),
+                tuple(hv_edges.tolist()),
+                _nested(counts),
+                tuple(float(score[part].mean()) for part in parts),
+                _quartiles(hv, parts, correct),
+                _quartiles(hv, parts, ~correct),
+                float(scipy.stats.spearmanr(score, hv).statistic) if vary else float("nan"),
+            )
+        )
+    return panels
+
+
+def _quartiles(hv: Floats, parts: Sequence[Any], among: Booleans) -> tuple[tuple[float, ...], ...]:
+    groups = [hv[part][among[part]] for part in parts]
+    columns = [np.quantile(hvs, (0.25, 0.5, 0.75)) if len(hvs) >= _FEW else np.full(3, np.nan) for hvs in groups]
+    return _nested(np.transpose(columns))
+
+
+def _nested(rows: npt.NDArray[Any]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in rows.tolist())
+
+
+def draw_figure_a(panels: Sequence[DisagreementByScore]) -> Figure:
+    """Figures A1 to A3: HV against the winning score, and what it adds where the score is the same."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(8.2, 3.4 * len(panels)), layout="constrained")
+        axes = figure.subplots(len(panels), 2, squeeze=False)
+        for (density, quartiles), panel in zip(axes, panels, strict=True):
+            counts = np.ma.masked_equal(np.asarray(panel.counts).T, 0)
+            scale = matplotlib.colors.LogNorm(1, max(float(counts.max()), 2.0))
+            mesh = density.pcolormesh(panel.score_edges, panel.hv_edges, counts, norm=scale, rasterized=True)
+            figure.colorbar(mesh, ax=density, label="samples")
+            density.set_title(f"{panel.name}, {panel.sources} sources")
+            density.text(
+                0.97, 0.95, f"Spearman {panel.spearman:.3f}", ha="right", va="top", transform=density.transAxes
+            )
+            for values, label, colour in ((panel.right, "right", COLOURS[0]), (panel.wrong, "wrong", COLOURS[1])):
+                low, middle, high = (np.asarray(row) for row in values)
+                quartiles.fill_between(panel.centres, low, high, color=colour, alpha=0.25, linewidth=0)
+                quartiles.plot(panel.centres, middle, color=colour, marker="o", markersize=3, label=label)
+            quartiles.set_title("HV where the winning score is the same")
+            quartiles.legend(title="prediction (median, quartiles)", title_fontsize=8)
+            for axis in (density, quartiles):
+                axis.set_xlabel("winning score")
+                axis.set_ylabel("HV")
+                axis.grid(alpha=0.25, linewidth=0.6)
+        return settled(figure)

@@ -1,0 +1,195 @@
+"""All tables and figures of some ensembles, and a page that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from veridical._atomic import storage_errors, write_atomically
+from veridical._outputs import check_outputs, check_report_target
+from veridical._progress import Progress, no_progress
+from veridical._version import __version__
+from veridical.paper.ensembles import Ensemble, open_ensembles
+from veridical.paper.extended import Extended
+from veridical.paper.figure_2 import draw_figure2
+from veridical.paper.figure_3 import bins_before_after, draw_figure3
+from veridical.paper.figure_a import disagreement_by_score, draw_figure_a
+from veridical.paper.figure_files import FIGURE_FORMATS, figure_bytes
+from veridical.paper.formats import FORMATS, SUFFIXES
+from veridical.paper.layout import headings, lines_of, verdict_title, verdicts
+from veridical.paper.table_1 import table1
+from veridical.paper.tables import Table
+from veridical.paper.tables_2_to_4 import posthoc_tables
+from veridical.predictions.validation import Kind
+
+_POSTHOC = ("table2", "table3", "table4")
+#: File -> its title and caption on the page.
+_FIGURES = {
+    "figure2": ("Figure 2", "Each metric by number of sources.  Crosses are the paper's own figures."),
+    "figure3": (
+        "Figure 3",
+        "Accuracy in bins of confidence on an evaluation half, before and after calibration; colours count samples.",
+    ),
+    "figureA": (
+        "Figures A1 to A3",
+        "The sources' disagreement (HV) against the winning score, and, where the score is the same, among right and "
+        "wrong predictions.",
+    ),
+}
+#: The number of updates that the authors' program makes.
+AUTHORS_UPDATES = 6
+#: What is computed for every ensemble: two kinds of tables, two kinds of figures.
+_STAGES = 4
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides the numbers of a whole run.
+
+    Attributes
+    ----------
+    sources : tuple of int, or None
+        For Table 1 and Figure 2; the others follow the paper, or use all sources.
+    updates : int or None
+        Rows of truth discovery with exactly so many updates, beside the paper's stopping rule.
+    n_splits, random_state : int
+    literal : bool
+        The paper's own setting of the optimised methods.
+    extended : Extended or None
+    """
+
+    sources: tuple[int, ...] | None = None
+    updates: int | None = AUTHORS_UPDATES
+    n_splits: int = 5
+    random_state: int = 0
+    literal: bool = False
+    extended: Extended | None = None
+
+
+def reproduce_all(
+    paths: Sequence[str | Path] = (),
+    out: str | Path = "reproduction",
+    *,
+    labels: Sequence[str | Path] = (),
+    kind: Kind | None = None,
+    sources_axis: int | None = None,
+    settings: Settings | None = None,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """All tables in all formats, all figures, and an ``index.html`` that shows them.
+
+    Files are written when everything is computed and drawn: an interrupted run leaves none.
+
+    Parameters
+    ----------
+    paths, labels, kind, sources_axis
+        As in :func:`veridical.paper.open_ensembles`; the shipped ensemble where there are no paths.
+    out : path
+        A directory; made where it does not exist.
+    settings : Settings, optional
+    n_threads : int, optional
+        Results do not depend on it.
+    progress : callable, optional
+        Called as ``progress(done, total, what)`` before each step and at the end.
+
+    Returns
+    -------
+    Path
+        Of the page.
+    """
+    settings, directory = settings or Settings(), Path(out)
+    ensembles = open_ensembles(paths, labels=labels, kind=kind, sources_axis=sources_axis)
+    inputs = [*labels, *(file for ensemble in ensembles for file in ensemble.predictions.files)]
+    check_outputs({f"the output {name}:": directory / name for name in _output_names()}, inputs)
+    page = check_report_target(directory / "index.html")
+    contents = _contents(ensembles, settings, n_threads, progress or no_progress)
+    with storage_errors(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_atomically(directory / name, content)
+    return page
+
+
+def _output_names() -> list[str]:
+    tables = [f"{name}{suffix}" for name in ("table1", *_POSTHOC) for suffix in SUFFIXES.values()]
+    return [*tables, *(f"{name}.{form}" for name in _FIGURES for form in FIGURE_FORMATS), "index.html"]
+
+
+def _contents(
+    ensembles: Sequence[Ensemble], settings: Settings, n_threads: int | None, report: Progress
+) -> dict[str, bytes]:
+    """Name of every file -> its content, the page last."""
+    n = len(ensembles)
+    total = _STAGES * n + 1
+
+    def report_stage(stage: int) -> Progress:
+        return lambda done, _, what: report(stage * n + done, total, what)
+
+    tables = [
+        table1(
+            ensembles,
+            sources=settings.sources,
+            updates=settings.updates,
+            extended=settings.extended,
+            n_threads=n_threads,
+            progress=report_stage(0),
+        ),
+        *posthoc_tables(
+            _POSTHOC,
+            ensembles,
+            n_splits=settings.n_splits,
+            random_state=settings.random_state,
+            literal=settings.literal,
+            extended=settings.extended,
+            n_threads=n_threads,
+            progress=report_stage(1),
+        ),
+    ]
+    bins, disagreement = [], []
+    for done, ensemble in enumerate(ensembles):
+        report_stage(2)(done, n, f"{ensemble.name}: bins before and after")
+        bins += bins_before_after(ensemble, random_state=settings.random_state, n_threads=n_threads)
+    for done, ensemble in enumerate(ensembles):
+        report_stage(3)(done, n, f"{ensemble.name}: HV against winning score")
+        disagreement += disagreement_by_score(ensemble, n_threads=n_threads)
+    report(total - 1, total, "tables and figures")
+    contents = {
+        f"{table.name}{SUFFIXES[form]}": write(table).encode() for table in tables for form, write in FORMATS.items()
+    }
+    figures = (draw_figure2(tables[0]), draw_figure3(bins), draw_figure_a(disagreement))
+    for name, figure in zip(_FIGURES, figures, strict=True):
+        contents |= {f"{name}.{form}": figure_bytes(figure, form) for form in FIGURE_FORMATS}
+    contents["index.html"] = _render_page(ensembles, tables, asdict(settings)).encode()
+    report(total, total, "done")
+    return contents
+
+
+def _render_page(ensembles: Sequence[Ensemble], tables: Sequence[Table], settings: Mapping[str, Any]) -> str:
+    """``index.html``: tables in place, figures beside it, links to every file.  Names of files are text in it."""
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(files("veridical.paper").joinpath("index.html.j2").read_text(encoding="utf-8"))
+    return template.render(
+        version=__version__,
+        ensembles=[(str(ensemble.name), repr(ensemble.predictions)) for ensemble in ensembles],
+        tables=[
+            {
+                "table": table,
+                "number": table.name.removeprefix("table"),
+                "heads": headings(table),
+                "groups": [[list(lines_of(table, row)) for row in group] for group in table.groups()],
+                "verdict_title": verdict_title(table),
+                "verdicts": verdicts(table),
+            }
+            for table in tables
+        ],
+        suffixes=list(SUFFIXES.values()),
+        figures=[(name, title, text) for name, (title, text) in _FIGURES.items()],
+        figure_formats=FIGURE_FORMATS,
+        settings={key: value for key, value in settings.items() if value is not None},
+    )
