@@ -144,7 +144,7 @@ def consensus(
     >>> a, b, guess = rng.dirichlet([1, 1, 1], (3, 500))
     >>> consensus = vd.consensus([0.6 * truth + 0.4 * a, 0.6 * truth + 0.4 * a, 0.7 * truth + 0.3 * b, guess])
     >>> consensus.shares.round(2)
-    array([0.23, 0.23, 0.53, 0.  ])
+    array([0.21, 0.21, 0.58, 0.  ])
     >>> consensus.dependence.round(2)[0]
     array([1., 1., 0., 0.])
     """
