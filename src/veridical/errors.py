@@ -101,7 +101,7 @@ class MissingExtraError(VeridicalError, ImportError):
 
 
 class SavedFileError(VeridicalError, ValueError):
-    """A file is no saved calibrator, or not one that can be trusted."""
+    """A file is not a saved calibrator, or was changed since it was saved."""
 
 
 class VeridicalWarning(UserWarning):
@@ -117,6 +117,10 @@ class AbsentSourceWarning(VeridicalWarning):
 
 class CampsWarning(VeridicalWarning):
     """Sources split into camps that agree only among themselves; the message names them, and the mean was used."""
+
+
+class ChangedSourcesWarning(VeridicalWarning):
+    """Predictions have sources that a learned pool was not fitted on, or lack some that it was fitted on."""
 
 
 class NotConvergedWarning(VeridicalWarning):

@@ -1,5 +1,6 @@
-"""Pools whose weights are learnt: they are optimal, they find the poor source, and they stand on simple ground."""
+"""Learned pools: optimal weights, poor and rarely present sources, sources matched by name."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,8 @@ import veridical as vd
 from veridical import metrics
 from veridical._minimisation import minimise
 from veridical.calibrate import linear_scaling, logistic
-from veridical.errors import NotConvergedWarning
+from veridical.combine import pools
+from veridical.errors import ChangedSourcesWarning, NotConvergedWarning
 
 
 def with_a_useless_source(rng, n_samples=1500):
@@ -53,7 +55,7 @@ def test_log_pool_is_at_the_minimum_of_its_penalised_loss(rng):
     assert weights[2] < weights[:2].min() - 0.1
 
 
-def test_log_pool_pools_what_it_says(rng):
+def test_log_pool_predicts_its_formula(rng):
     probs, labels = with_a_useless_source(rng, 50)
     pool = vd.LogPool().fit(probs, labels)
     scores = np.tensordot(pool.combiner_.weights, np.log(np.maximum(probs, pool.combiner_.floor)), 1)
@@ -75,29 +77,29 @@ def test_pools_beat_the_mean_where_a_source_is_useless(rng):
     assert losses["linear-pool"] < losses["identity"]
 
 
-def test_like_sources_stay_alike(rng):
+def test_log_pool_gives_like_sources_like_weights(rng):
     probs, labels = labelled_ensemble(rng, n_sources=1, n_samples=500)
     weights = vd.LogPool().fit(np.concatenate([probs] * 4), labels).combiner_.weights
     np.testing.assert_allclose(weights, weights[0], rtol=1e-3)
 
 
-def test_sources_of_which_one_is_right_at_a_time_are_averaged(rng):
+def test_log_pool_averages_sources_of_which_one_is_right_at_a_time(rng):
     probs = rng.dirichlet(np.full(4, 0.3), (3, 4000))
     true = probs.mean(axis=0)
     labels = (rng.random((4000, 1)) > true.cumsum(axis=1)).sum(axis=1).clip(max=3)
     pool = vd.LogPool().fit(probs[:, :2000], labels[:2000])
     assert pool.combiner_.mean_weight == pytest.approx(1.0, abs=0.15)
     np.testing.assert_allclose(pool.combiner_.weights, 0.0, atol=0.1)
-    found = metrics.nll(labels[2000:], pool.predict_proba(probs[:, 2000:]))
-    assert found < metrics.nll(labels[2000:], true[2000:]) + 0.005
+    loss = metrics.nll(labels[2000:], pool.predict_proba(probs[:, 2000:]))
+    assert loss < metrics.nll(labels[2000:], true[2000:]) + 0.005
 
 
-def test_one_source_is_not_also_its_own_mean(rng):
+def test_log_pool_of_one_source_has_no_weight_for_its_mean(rng):
     probs, labels = labelled_ensemble(rng, n_sources=1, n_samples=500)
     assert abs(vd.LogPool().fit(probs, labels).combiner_.mean_weight) < 1e-3
 
 
-def test_a_method_on_top_of_a_pool(rng):
+def test_vector_scaling_on_a_log_pool_equals_both_in_turn(rng):
     probs, labels = with_a_useless_source(rng)
     stacked = vd.VectorScaling(combine="log-pool").fit(probs, labels)
     combined = vd.LogPool().fit(probs, labels).predict_proba(probs)
@@ -106,7 +108,7 @@ def test_a_method_on_top_of_a_pool(rng):
 
 
 @pytest.mark.parametrize("method", [vd.LinearPool, vd.LogPool])
-def test_a_pool_is_its_own_combination(method, rng):
+def test_pool_rejects_another_combiner_and_number_of_sources(method, rng):
     probs, labels = labelled_ensemble(rng)
     with pytest.raises(vd.errors.UnknownNameError, match=r"choose one of: .*-pool"):
         method(combine="mean").fit(probs, labels)
@@ -124,17 +126,59 @@ def with_an_absent_source(rng, n_samples=4000, absent=0.7):
     return np.stack([good, poor]), labels
 
 
-def test_linear_pool_keeps_a_good_source_that_is_sometimes_absent(rng):
+def largest_share(n_present, n_samples, n_sources):
+    """The share that no number of correct predictions can exceed, if the source is present in so many samples."""
+    absence = 0.1 * (n_samples - n_present)
+    return (n_present + absence / n_sources) / (n_present + absence)
+
+
+def test_linear_pool_trusts_a_good_source_as_far_as_it_was_seen(rng):
     probs, labels = with_an_absent_source(rng)
     complete = ~np.isnan(probs[0, :, 0])
-    everyone = vd.LinearPool(missing="skip").fit(probs, labels).combiner_.weights
-    # Where only one source is there, its share is one whatever it was: only complete rows inform the shares.
-    informed = vd.LinearPool().fit(probs[:, complete], labels[complete]).combiner_.weights
-    assert everyone[0] > 0.99
-    np.testing.assert_allclose(everyone, informed, atol=1e-5)
+    share = vd.LinearPool(missing="skip").fit(probs, labels).combiner_.weights[0]
+    limit = largest_share(complete.sum(), len(labels), 2)
+    assert 0.85 < share < limit + 1e-3
+    assert vd.LinearPool().fit(probs[:, complete], labels[complete]).combiner_.weights[0] > 0.99
 
 
-def test_linear_pool_with_absent_sources_is_the_maximum_likelihood(rng):
+def with_a_lucky_newcomer(rng, n_samples=4000, n_seen=160):
+    """Nine sources that know something, and one that was right on its few samples and is wrong later."""
+    probs, labels = labelled_ensemble(rng, n_sources=9, n_samples=n_samples, n_classes=4)
+    half = n_samples // 2
+    lucky = 0.96 * np.eye(4)[labels] + 0.01
+    lucky[half:] = 0.96 * np.eye(4)[rng.integers(0, 4, half)] + 0.01
+    lucky[: half - n_seen] = np.nan
+    return np.concatenate([probs, lucky[None]]), labels, half
+
+
+@pytest.mark.parametrize("method", [vd.LinearPool, vd.LogPool])
+def test_pool_limits_a_source_that_was_rarely_seen(method, rng, monkeypatch):
+    probs, labels, half = with_a_lucky_newcomer(rng)
+
+    def fitted_pool():
+        return method(missing="skip").fit(probs[:, :half], labels[:half])
+
+    def later_loss(pool):
+        return metrics.nll(labels[half:], pool.predict_proba(probs[:, half:]))
+
+    limited = fitted_pool()
+    monkeypatch.setattr(pools, "_ABSENCE_WEIGHT", 0.0)
+    free = fitted_pool()
+    assert later_loss(free) > later_loss(limited) + 0.2  # the failure, and what the limit is worth
+    if method is vd.LinearPool:
+        assert free.combiner_.weights[-1] > 0.8
+        assert limited.combiner_.weights[-1] < largest_share(160, half, 10) + 1e-3
+
+
+@pytest.mark.parametrize("method", [vd.LinearPool, vd.LogPool])
+def test_absence_weight_changes_nothing_where_all_sources_are_present(method, rng, monkeypatch):
+    probs, labels = with_a_useless_source(rng, 300)
+    expected = method().fit(probs, labels).combiner_.weights
+    monkeypatch.setattr(pools, "_ABSENCE_WEIGHT", 7.0)
+    np.testing.assert_array_equal(method().fit(probs, labels).combiner_.weights, expected)
+
+
+def test_linear_pool_with_absent_sources_maximises_the_posterior(rng):
     probs, labels = with_a_useless_source(rng)
     for s in range(3):
         probs[s, (np.arange(len(labels)) % 5 == s) & (rng.random(len(labels)) < 0.8)] = np.nan
@@ -144,7 +188,9 @@ def test_linear_pool_with_absent_sources_is_the_maximum_likelihood(rng):
 
     def loss(free):
         a = np.exp(free) / np.exp(free).sum()
-        return -np.log((a @ np.nan_to_num(scores)) / (a @ present)).sum() - np.log(a).sum() / 3
+        nll = -np.log((a @ np.nan_to_num(scores)) / (a @ present)).sum()
+        absence = 0.1 * (~present).sum(axis=1)
+        return nll - np.log(a).sum() / 3 - absence @ (np.log(a) / 3 + np.log(1 - a) * 2 / 3)
 
     best = scipy.optimize.minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
     np.testing.assert_allclose(weights, np.exp(best) / np.exp(best).sum(), atol=1e-3)
@@ -156,19 +202,19 @@ def test_log_pool_predicts_by_the_rule_it_was_fitted_with(rng):
     pool = vd.LogPool(missing="skip").fit(probs[:, train], labels[train])
     alone = np.isnan(probs[0, test, 0])
     combined = pool.predict_proba(probs[:, test])[alone]
-    heard = pool.combiner_.weights[1] + pool.combiner_.mean_weight  # the mean of one source is that source
-    scores = heard * np.log(np.maximum(probs[1, test][alone], pool.combiner_.floor))
+    exponent = pool.combiner_.weights[1] + pool.combiner_.mean_weight  # the mean of one source is that source
+    scores = exponent * np.log(np.maximum(probs[1, test][alone], pool.combiner_.floor))
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(combined, expected, atol=1e-12)
     loss = metrics.nll(labels[test][alone], combined)
     assert loss < metrics.nll(labels[test][alone], probs[1, test][alone])
     # Scaled up to the sum of both exponents, the poor source would be believed far too much.
-    sharp = scores * (pool.combiner_.weights.sum() + pool.combiner_.mean_weight) / heard
+    sharp = scores * (pool.combiner_.weights.sum() + pool.combiner_.mean_weight) / exponent
     rescaled = np.exp(sharp) / np.exp(sharp).sum(axis=1, keepdims=True)
     assert loss < metrics.nll(labels[test][alone], rescaled) - 0.1
 
 
-def test_fits_that_run_out_of_steps_say_so(rng, monkeypatch):
+def test_fits_warn_when_they_run_out_of_steps(rng, monkeypatch):
     probs, labels = with_a_useless_source(rng)
     monkeypatch.setattr(linear_scaling, "_MOST_ITERATIONS", 1)
     with pytest.warns(NotConvergedWarning, match="vector scaling"):
@@ -194,7 +240,7 @@ def test_minimise_warns_only_away_from_the_optimum():
 
 
 @pytest.mark.parametrize("method", [vd.LogPool, vd.LinearPool, partial(vd.VectorScaling, combine="log-pool")])
-def test_weights_follow_the_names_of_their_sources(method, rng, tmp_path):
+def test_pool_weights_follow_source_names(method, rng, tmp_path):
     probs, labels = with_a_useless_source(rng, 400)
     named = vd.Predictions(probs, labels, source_names=["a", "b", "c"])
     pool = method().fit(named)
@@ -204,12 +250,38 @@ def test_weights_follow_the_names_of_their_sources(method, rng, tmp_path):
         turned = named.select(sources=["c", "a", "b"])
         np.testing.assert_array_equal(fitted.predict_proba(turned), expected)
         np.testing.assert_array_equal(fitted.predict_proba(probs), expected)  # without names the order counts
-        other = vd.Predictions(probs, source_names=["a", "b", "d"])
-        with pytest.raises(vd.errors.ParameterError, match=r"its sources \(a, b, c\), and 'd' is none of them"):
-            fitted.predict_proba(other)
+        others = vd.Predictions(probs, source_names=["d", "e", "f"])
+        with pytest.raises(vd.errors.ParameterError, match=r"none of the sources \(d, e, f\) is one that"):
+            fitted.predict_proba(others)
 
 
-def test_names_do_not_matter_where_sources_have_no_weights(rng):
+@pytest.mark.parametrize("method", [vd.LinearPool, vd.LogPool])
+def test_pools_take_sources_that_are_new_or_gone(method, rng, tmp_path):
+    probs, labels = with_a_useless_source(rng, 400)
+    pool = method(missing="skip").fit(vd.Predictions(probs, labels, source_names=["a", "b", "c"]))
+    pool.save(tmp_path / "pool.json")
+    absent = probs.copy()
+    absent[1] = np.nan
+    expected = pool.predict_proba(absent)
+    for fitted in (pool, vd.load_calibrator(tmp_path / "pool.json")):
+        with pytest.warns(ChangedSourcesWarning, match=r"\(fitted on, left out: b\)"):
+            without = fitted.predict_proba(vd.Predictions(probs[[2, 0]], source_names=["c", "a"]))
+        np.testing.assert_allclose(without, expected, atol=1e-12)  # as if it were absent in every sample
+        with pytest.warns(ChangedSourcesWarning, match=r"given the mean weight: d; fitted on, left out: b"):
+            changed = fitted.predict_proba(vd.Predictions(probs, source_names=["a", "d", "c"]))
+        weights = pool.combiner_.weights
+        by_hand = replace(pool.combiner_, weights=np.array([weights[0], weights[2], weights.mean()]))
+        np.testing.assert_allclose(changed, by_hand.apply(vd.Predictions(probs[[0, 2, 1]]), pool).probs, atol=1e-12)
+
+
+def test_methods_that_need_the_number_of_sources_refuse_another(rng):
+    probs, labels = labelled_ensemble(rng)
+    fitted = vd.TruthLogit(combine="log-pool").fit(vd.Predictions(probs, labels, source_names=list("abcde")))
+    with pytest.raises(vd.errors.ShapeError, match="fitted for 5 sources and the predictions have 4"):
+        fitted.predict(vd.Predictions(probs[:4], source_names=list("abcd")))
+
+
+def test_source_names_do_not_matter_without_weights(rng):
     probs, labels = labelled_ensemble(rng)
     fitted = vd.PTDE(random_state=0).fit(vd.Predictions(probs, labels, source_names=list("abcde")))
     renamed = vd.Predictions(probs, source_names=list("vwxyz"))

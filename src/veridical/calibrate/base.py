@@ -6,6 +6,7 @@ A method writes ``_fit`` and one of ``_confidence`` (for methods that correct th
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,7 +22,7 @@ from veridical.combine.combiner import Combiner, fit_combiner
 from veridical.combine.pools import row_blocks
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
-from veridical.errors import LabelError, ParameterError, ShapeError
+from veridical.errors import ChangedSourcesWarning, LabelError, ParameterError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
 from veridical.predictions.validation import KINDS, Array, Kind, as_numbers, check_choice, check_labels
@@ -52,7 +53,8 @@ class Calibrator(ParametersAsFields):
         What the calibrator was fitted for.
     source_names_ : tuple of str, or None
         Names of the sources it was fitted on, where they had names.  Learned pools, which have a weight for each
-        source, put others of the same names into their order, and refuse other names.
+        source, match sources by name: a source of the fit that is not there is left out, a new one has the mean
+        weight, and :class:`veridical.errors.ChangedSourcesWarning` names both.
     """
 
     #: What one types.
@@ -180,6 +182,8 @@ class Calibrator(ParametersAsFields):
     # What a method writes -----------------------------------------------------------------------------------------
 
     _top_label: ClassVar[bool] = True
+    #: Whether the method's numbers depend on how many sources there are.
+    _fixed_number_of_sources: ClassVar[bool] = False
     #: Names of the fitted attributes, which are saved and restored: numbers, strings, None or float64 arrays.
     _state: ClassVar[tuple[str, ...]] = ()
 
@@ -237,27 +241,34 @@ class Calibrator(ParametersAsFields):
                 f"this calibrator was fitted for {self.n_classes_} classes and the predictions have "
                 f"{predictions.n_classes}; fit one for them."
             )
-        if predictions.n_sources != self.n_sources_ and (self.needs_sources or self.combiner_.needs_same_sources):
+        combiner, predictions = self._match_sources(predictions)
+        return combiner.apply(predictions, self)
+
+    def _match_sources(self, predictions: Predictions) -> tuple[Combiner, Predictions]:
+        """Learned weights and the sources that they belong to, matched by name where both have names."""
+        combiner, fitted, names = self.combiner_, self.source_names_, predictions.source_names
+        by_name = combiner.needs_same_sources and fitted is not None and names is not None
+        if predictions.n_sources != self.n_sources_ and (
+            self._fixed_number_of_sources or (combiner.needs_same_sources and not by_name)
+        ):
             raise ShapeError(
                 f"this calibrator was fitted for {self.n_sources_} sources and the predictions have "
                 f"{predictions.n_sources}; {self.name} with combine={self.combine!r} needs the same ones."
             )
-        if self.combiner_.needs_same_sources:
-            predictions = self._in_order(predictions)
-        return self.combiner_.apply(predictions, self)
-
-    def _in_order(self, predictions: Predictions) -> Predictions:
-        """The sources in the order of their weights, where their names say what it is."""
-        fitted, given = self.source_names_, predictions.source_names
-        if fitted is None or given is None or fitted == given:
-            return predictions
-        stranger = next((name for name in given if name not in fitted), None)
-        if stranger is not None:
+        if not by_name or fitted is None or names is None or names == fitted:
+            return combiner, predictions
+        known = [name for name in fitted if name in names]
+        if not known:
             raise ParameterError(
-                f"this calibrator has a weight for each of its sources ({', '.join(fitted)}), and {stranger!r} is none "
-                "of them; give the sources it was fitted on, or leave their names out."
+                f"none of the sources ({', '.join(names)}) is one that this calibrator has a weight for "
+                f"({', '.join(fitted)}); give the sources it was fitted on, or leave their names out."
             )
-        return predictions.select(sources=list(fitted))
+        new = [name for name in names if name not in fitted]
+        _warn_about_changes(new, [name for name in fitted if name not in names])
+        ordered = predictions.select(sources=[*known, *new])
+        if len(known) == len(fitted) and not new:
+            return combiner, ordered
+        return combiner.for_sources([fitted.index(name) for name in known], len(new)), ordered
 
     def full_vectors(self, combined: Combined) -> Array:
         """(N, L) calibrated distributions of combined sources."""
@@ -287,6 +298,21 @@ class Calibrator(ParametersAsFields):
         tags.input_tags.positive_only = self.kind == "probs"
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _warn_about_changes(new: list[str], gone: list[str]) -> None:
+    """Name the sources that have no fitted weight, and the fitted ones that are not there."""
+    parts = []
+    if new:
+        parts.append(f"not fitted on, given the mean weight: {', '.join(new)}")
+    if gone:
+        parts.append(f"fitted on, left out: {', '.join(gone)}")
+    if parts:
+        warnings.warn(
+            f"the sources are not those of the fit ({'; '.join(parts)}); fit again when labels are there.",
+            ChangedSourcesWarning,
+            stacklevel=5,
+        )
 
 
 def n_dimensions(values: Any) -> int:

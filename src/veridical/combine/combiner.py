@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,18 @@ class Combiner:
     def needs_same_sources(self) -> bool:
         """Whether weights belong to sources one by one."""
         return self.weights is not None
+
+    def for_sources(self, known: list[int], n_new: int) -> Combiner:
+        """The combiner for some of its sources, by number, followed by ``n_new`` that it was not fitted on.
+
+        A new source has the mean of the fitted weights, to which the fit pulls a source that is never present.
+        """
+        assert self.weights is not None
+        weights = np.append(self.weights[known], np.full(n_new, self.weights.mean()))
+        if self.name == "linear-pool":
+            total = weights.sum()
+            weights = weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
+        return replace(self, weights=weights)
 
     def apply(
         self, predictions: Predictions, options: CombineOptions, find_truth: Callable[[], Truth] | None = None

@@ -14,11 +14,14 @@ from veridical.combine.combined import Floats, Labels
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 
-#: Smallest probabilities that the log pool may believe; which one serves best is fitted.
+#: Lower bounds of probabilities in the log pool; which one is used is fitted.
 FLOORS = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2)
 #: Strength of the pull towards equal weights: that of a normal prior with standard deviation one on S times a weight,
 #: and on the mean's.
 _SHRINKAGE = 1.0
+#: Weight of a sample without a source, as evidence that this source's weight is the prior's (an equal one), against a
+#: sample with it.  A source that is rarely present cannot move far from an equal weight.
+_ABSENCE_WEIGHT = 0.1
 #: The log pool's exponents stay within this.
 MOST_EXPONENT = 20.0
 #: The floor is chosen on a subset where there are more numbers than this.
@@ -89,18 +92,27 @@ def row_blocks(n_rows: int, numbers_per_row: int) -> list[slice]:
 
 
 def sample_blocks(predictions: Predictions) -> list[slice]:
-    """Slices that cover the samples, by how much all sources say of one."""
+    """Slices that cover the samples, of a size that depends on the numbers per sample."""
     return row_blocks(predictions.n_samples, predictions.n_sources * predictions.n_classes)
 
 
+def absence_counts(present: Floats) -> Floats:
+    """(S,) pseudo-counts for the prior weight of each source; ``present`` is (S, N), 1 where a source is present."""
+    counts: Floats = _ABSENCE_WEIGHT * (present.shape[1] - present.sum(axis=1))
+    return counts
+
+
 def fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
-    r"""Shares a on the simplex that maximise the likelihood of the labels, with one pseudo-count spread equally.
+    r"""Shares a on the simplex that maximise the posterior of the labels.
 
     .. math:: \sum_n \ln \frac{\sum_{s \in P_n} a_s p_s[y_n]}{\sum_{s \in P_n} a_s} + \frac1S \sum_s \ln a_s
+              + \sum_s k_s \Big[\frac1S \ln a_s + \big(1 - \frac1S\big) \ln (1 - a_s)\Big]
 
-    with P_n the sources that are present: as in a prediction, an absent source's share goes to the others.  The
-    search is over ln a, up to a constant, by L-BFGS.  Where no source is ever absent the problem is concave in a, and
-    the pseudo-count keeps its maximum inside the simplex.
+    with P_n the sources that are present: as in a prediction, an absent source's share goes to the others.  One
+    pseudo-count is spread equally.  The last term is a beta prior around the equal share for each source, with k_s a
+    tenth of the samples that lack it: a source present in n of N samples has a share of at most
+    (n + k/S) / (n + k).  The search is over ln a, up to a constant, by L-BFGS.  Where no source is ever absent the
+    problem is concave in a, and the pseudo-count keeps its maximum inside the simplex.
     """
     n_sources, n_counts = predictions.n_sources, len(labels) + 1
     scores = np.concatenate(
@@ -112,11 +124,16 @@ def fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
     )
     present = np.ascontiguousarray(~np.isnan(scores).T, dtype=np.float64)
     scores = np.ascontiguousarray(np.maximum(np.nan_to_num(scores), 1e-12).T) * present
+    counts, prior = absence_counts(present.T), 1 / n_sources
 
     def objective(log_shares: Floats) -> tuple[float, Floats]:
         shares = softmax(log_shares)
         gradient = np.zeros(n_sources)
         loss = mixture_loss(scores, present, shares, gradient) - np.log(shares).mean()
+        if n_sources > 1:
+            rest = np.maximum(1.0 - shares, np.exp(-_MOST_LOG_SHARE))
+            loss -= float(counts @ (prior * np.log(shares) + (1 - prior) * np.log(rest)))
+            gradient += counts * ((1 - prior) / rest - prior / shares)
         gradient = gradient * shares
         gradient -= shares * gradient.sum() + (1 / n_sources - shares)
         return float(loss) / n_counts, gradient / n_counts
@@ -164,7 +181,7 @@ def _raised(logs: list[Array], floor: float) -> list[Array]:
 
 
 def _present(predictions: Predictions) -> Floats:
-    """(S + 1, N): 1 where a source speaks; the mean always does."""
+    """(S + 1, N): 1 where a source is present; the mean always is."""
     return np.vstack((predictions.present().astype(np.float64), np.ones((1, predictions.n_samples))))
 
 
@@ -173,9 +190,10 @@ def _fit_exponents(
 ) -> tuple[float, Floats]:
     """(a, b) that minimise the mean NLL of softmax(sum_s a_s ln p_s + b ln p), with p the mean of the sources.
 
-    S a_s is pulled towards its mean over the sources, and b towards 0.
+    S a_s is pulled towards its mean over the sources, the more the more samples lack the source, and b towards 0.
     """
     n_samples, n_sources = len(labels), len(present) - 1
+    strength = _SHRINKAGE * (1.0 + absence_counts(present[:-1]))
     ends = np.cumsum([block.shape[1] for block in logs])
     blocks = [slice(end - block.shape[1], end) for block, end in zip(logs, ends.tolist(), strict=True)]
 
@@ -188,9 +206,11 @@ def _fit_exponents(
 
         results = run_blocks(work, range(len(blocks)), n_threads)
         apart = n_sources * (weights[:-1] - weights[:-1].mean())
-        loss = sum(part for part, _ in results) + 0.5 * _SHRINKAGE * float(apart @ apart + weights[-1] ** 2)
+        penalty = float(strength @ apart**2) + _SHRINKAGE * float(weights[-1]) ** 2
+        loss = sum(part for part, _ in results) + 0.5 * penalty
         gradient = np.sum([part for _, part in results], axis=0)
-        gradient += _SHRINKAGE * np.append(n_sources * apart, weights[-1])
+        pull = strength * apart
+        gradient += np.append(n_sources * (pull - pull.mean()), _SHRINKAGE * weights[-1])
         return loss / n_samples, gradient / n_samples
 
     first = np.append(np.full(n_sources, 1 / n_sources), 0.0) if start is None else start
