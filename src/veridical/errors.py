@@ -18,7 +18,7 @@ class VeridicalError(Exception):
 
 
 class InvalidInputError(VeridicalError, ValueError):
-    """The input cannot be what it is said to be."""
+    """The input is not valid."""
 
 
 class ShapeError(InvalidInputError):
@@ -81,7 +81,7 @@ class FileFormatError(InvalidInputError):
 
 
 class CorruptFileError(FileFormatError):
-    """A file is truncated, damaged, or not of the format it is said to be."""
+    """A file is truncated, damaged, or not of the format that its name or header claims."""
 
 
 class UnsafePickleError(CorruptFileError):

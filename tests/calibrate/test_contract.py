@@ -23,11 +23,11 @@ def make(name, **parameters):
 
 
 def outputs(calibrator, probs):
-    """All that a fitted calibrator says: the same one by one and at once."""
-    said = calibrator.predict_proba(probs), calibrator.predict_confidence(probs), calibrator.predict(probs)
-    for alone, together in zip(said, calibrator.predict_all(probs), strict=True):
+    """Distributions, confidences and labels; one by one and together they are the same."""
+    results = calibrator.predict_proba(probs), calibrator.predict_confidence(probs), calibrator.predict(probs)
+    for alone, together in zip(results, calibrator.predict_all(probs), strict=True):
         np.testing.assert_array_equal(alone, together, strict=True)
-    return said
+    return results
 
 
 def assert_sane(calibrator, probs):

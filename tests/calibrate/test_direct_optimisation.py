@@ -70,10 +70,10 @@ def test_temperature_scaling_says_what_is_expected(rng, n_samples):
     labels = (rng.random((n_samples, 1)) > true.cumsum(axis=1)).sum(axis=1).clip(max=9)
     predictions = vd.Predictions(softmax(logits)[None], labels)
     combined = fit_combiner("mean", predictions, labels, vd.OptHist())[1]
-    found = tempered_accuracy(combined, labels)
+    accuracy = tempered_accuracy(combined, labels)
     expected = true[np.arange(n_samples), combined.prediction]
-    assert np.abs(found - expected).mean() < 0.02
-    assert abs((found - expected).mean()) < 0.01
+    assert np.abs(accuracy - expected).mean() < 0.02
+    assert abs((accuracy - expected).mean()) < 0.01
 
 
 def test_expectations_of_few_samples_leave_room(rng):

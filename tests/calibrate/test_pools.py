@@ -267,7 +267,7 @@ def test_pools_take_sources_that_are_new_or_gone(method, rng, tmp_path):
         with pytest.warns(ChangedSourcesWarning, match=r"\(fitted on, left out: b\)"):
             without = fitted.predict_proba(vd.Predictions(probs[[2, 0]], source_names=["c", "a"]))
         np.testing.assert_allclose(without, expected, atol=1e-12)  # as if it were absent in every sample
-        with pytest.warns(ChangedSourcesWarning, match=r"given the mean weight: d; fitted on, left out: b"):
+        with pytest.warns(ChangedSourcesWarning, match=r"with the mean weight: d; fitted on, left out: b"):
             changed = fitted.predict_proba(vd.Predictions(probs, source_names=["a", "d", "c"]))
         weights = pool.combiner_.weights
         by_hand = replace(pool.combiner_, weights=np.array([weights[0], weights[2], weights.mean()]))

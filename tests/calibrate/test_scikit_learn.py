@@ -47,9 +47,9 @@ EXPECTED_TO_FAIL = {
     "check_classifier_data_not_an_array": "its stand-in for an array forbids numpy.ndim, by which (N, L) is told apart",
     "check_classifiers_one_label": "wants the one label seen in y everywhere; a calibrator keeps the model's labels",
     "check_classifiers_classes": "labels are the columns' numbers, so strings are refused",
-    "check_classifiers_regression_target": f"labels that are no whole numbers are {_OTHER_WORDS}",
+    "check_classifiers_regression_target": f"labels that are not whole numbers are {_OTHER_WORDS}",
     "check_supervised_y_2d": "a column of labels is refused instead of flattened with a warning",
-    "check_fit2d_1feature": f"one column is no distribution, and {_OTHER_WORDS}",
+    "check_fit2d_1feature": f"one column is not a distribution, and {_OTHER_WORDS}",
     "check_fit2d_predict1d": f"one row without its axis is {_OTHER_WORDS}",
     "check_requires_y_none": f"labels that are left out are {_OTHER_WORDS}",
 }

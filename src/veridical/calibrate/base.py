@@ -284,7 +284,7 @@ class Calibrator(ParametersAsFields):
         return probs
 
     def confidence_and_label(self, combined: Combined, probs: Array | None) -> tuple[Floats, Labels]:
-        """Confidence and predicted label of combined sources, given their calibrated distributions where there are."""
+        """Confidence and predicted label of combined sources; ``probs`` are their distributions, if computed."""
         if self._top_label or probs is None:
             return self._confidence(combined), combined.prediction
         label = combined.prediction if self.keeps_labels else probs.argmax(axis=1)
@@ -304,7 +304,7 @@ def _warn_about_changes(new: list[str], gone: list[str]) -> None:
     """Name the sources that have no fitted weight, and the fitted ones that are not there."""
     parts = []
     if new:
-        parts.append(f"not fitted on, given the mean weight: {', '.join(new)}")
+        parts.append(f"not fitted on, with the mean weight: {', '.join(new)}")
     if gone:
         parts.append(f"fitted on, left out: {', '.join(gone)}")
     if parts:

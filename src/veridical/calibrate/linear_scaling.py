@@ -104,10 +104,10 @@ class VectorScaling(Calibrator):
             by_offset = residuals.sum(axis=0) + penalty * offsets
             return loss / n_samples, np.concatenate((by_factor, by_offset)) / n_samples
 
-        found = _minimise(
+        best = _minimise(
             objective, np.concatenate((np.ones(n_classes), np.zeros(n_classes))), n_classes, "vector scaling"
         )
-        self.factors_, self.offsets_ = found[:n_classes], found[n_classes:]
+        self.factors_, self.offsets_ = best[:n_classes], best[n_classes:]
 
     def _distribution(self, combined: Combined) -> Array:
         scores = centred_logs(combined.probs, self.n_threads) * self.factors_ + self.offsets_
@@ -195,9 +195,9 @@ class MatrixScaling(VectorScaling):
 
         start = np.concatenate((np.diag(self.factors_).ravel(), self.offsets_))
         with threadpool_limits(1, "blas"):
-            found = _minimise(objective, start, n_classes**2, "matrix scaling")
-        self.matrix_ = found[: n_classes**2].reshape(n_classes, n_classes).copy()
-        self.factors_, self.offsets_ = self.matrix_[diagonal, diagonal].copy(), found[n_classes**2 :]
+            best = _minimise(objective, start, n_classes**2, "matrix scaling")
+        self.matrix_ = best[: n_classes**2].reshape(n_classes, n_classes).copy()
+        self.factors_, self.offsets_ = self.matrix_[diagonal, diagonal].copy(), best[n_classes**2 :]
         self.matrix_[diagonal, diagonal] = 0.0
 
     def _likelihood(

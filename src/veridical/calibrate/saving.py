@@ -62,7 +62,7 @@ def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
 def check_target(path: str | Path) -> Path:
     """Where a calibrator may be saved; commands ask before they spend time on fitting one."""
     if Path(path).suffix != ".json":
-        raise FileFormatError(f"calibrators are saved as .json, not as {str(path)!r}; name it so.")
+        raise FileFormatError(f"calibrators are saved as .json, not as {str(path)!r}; use the extension .json.")
     return Path(path)
 
 
@@ -170,12 +170,12 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number that is ever saved")
+    raise ValueError(f"{name} is not a finite number")
 
 
 def _check_format(document: Any) -> None:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError("it is no calibrator")
+        raise ValueError("its format is not that of a calibrator")
     schema = document.get("schema")
     if type(schema) is not int or schema not in _READERS:  # True is an int, and equal to 1
         raise ValueError(f"schema version {schema!r} is none of {[*_READERS]}")
@@ -202,8 +202,8 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     known = set(calibrators()[method]._get_param_names())
     if set(parameters) != known:
         unknown, absent = sorted(set(parameters) - known), sorted(known - set(parameters))
-        said = f"has no parameter {unknown[0]!r}" if unknown else f"needs the parameter {absent[0]!r}"
-        raise ValueError(f"{method} {said}")
+        difference = f"has no parameter {unknown[0]!r}" if unknown else f"needs the parameter {absent[0]!r}"
+        raise ValueError(f"{method} {difference}")
     calibrator = calibrators()[method](**parameters)
     calibrator.check_parameters()
     calibrator.n_sources_ = _count(document["n_sources"], 1)
@@ -227,8 +227,7 @@ def _read_combiner(stored: dict[str, Any], calibrator: Calibrator) -> Combiner:
     if not {"name", "weights", "floor"} <= set(stored) <= {"name", "weights", "floor", "mean_weight"}:
         raise ValueError(f"the way to combine its sources is described by {sorted(stored)}")
     name, weights, floor = stored["name"], stored["weights"], stored["floor"]
-    # The first log pools that were saved knew nothing of the mean.
-    mean_weight = stored.get("mean_weight", 0.0 if name == "log-pool" else None)
+    mean_weight = stored.get("mean_weight")
     if name not in COMBINERS or name != calibrator.combine:
         raise ValueError(f"its sources are combined by {name!r}")
     only_log_pool = (floor is not None, mean_weight is not None)
@@ -238,7 +237,7 @@ def _read_combiner(stored: dict[str, Any], calibrator: Calibrator) -> Combiner:
         lowest, highest = (0.0, 1.0) if name == "linear-pool" else (-MOST_EXPONENT, MOST_EXPONENT)
         check_array(weights, f"the weights of the {name}", (calibrator.n_sources_,), lowest, highest)
         if name == "linear-pool" and abs(weights.sum() - 1) > 1e-6:
-            raise ValueError("the linear pool's weights are no shares")
+            raise ValueError("the linear pool's weights do not sum to one")
     if floor is not None:
         check_number(floor, "the log pool's floor", 1e-300, 0.5)
         check_number(mean_weight, "the log pool's exponent of the mean", -MOST_EXPONENT, MOST_EXPONENT)
@@ -247,7 +246,7 @@ def _read_combiner(stored: dict[str, Any], calibrator: Calibrator) -> Combiner:
 
 def _count(value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
-        raise ValueError(f"{value!r} is no number of sources or classes")
+        raise ValueError(f"{value!r} is not a number of sources or classes")
     return value
 
 

@@ -22,7 +22,7 @@ from veridical.combine.combined import Combined, Floats, Labels
 _REACHES = (1.0, 2.0, 4.0)
 #: Variances of the deviations that are tried, in units of the noise's.
 _STRENGTHS = np.concatenate(([0.0], np.exp(np.linspace(-8.0, 8.0, 65))))
-#: The temperature is found from at most so many probabilities, so that it costs less than the steps that follow.
+#: The temperature is fitted on at most so many probabilities, so that it costs less than the steps that follow.
 _ENOUGH = 1 << 17
 #: A temperature this close to the best, relatively, expects the same.
 _CLOSE = 1e-3

@@ -21,7 +21,7 @@ def check_array(
 ) -> None:
     """``value`` must be an array of float64 of this shape (-1 for any length), with numbers in this range."""
     if not isinstance(value, np.ndarray) or value.dtype != np.float64:
-        raise ValueError(f"{what} is no array of numbers")
+        raise ValueError(f"{what} is not an array of numbers")
     if len(value.shape) != len(shape) or any(n not in (-1, m) for n, m in zip(shape, value.shape, strict=True)):
         raise ValueError(f"{what} has shape {value.shape} where {shape} is needed")
     if not ((value >= lowest) & (value <= highest)).all():

@@ -50,7 +50,7 @@ def decode(node: Any, source: Path, name: Any, checksum: Any) -> Any:
             raise ValueError("it refers to arrays in another file, and does not say in which")
         return _decoded(node, {})
     if not isinstance(name, str) or Path(name).name != name:
-        raise ValueError(f"its arrays are said to be in {name!r}, which is not beside it")
+        raise ValueError(f"its arrays are in {name!r}, which is not beside it")
     path = source.with_name(name)
     try:
         with NpzArrays(path) as stored:

@@ -169,7 +169,7 @@ class Auto(Calibrator):
         return Method(f"{combine}+{method}", f"{method} on {combine}", combine, method)
 
     def _seed(self) -> Any:
-        """What is random in a candidate follows the seed, where one was given."""
+        """What is random in a candidate follows the seed, if there is one."""
         return self.random_state if isinstance(self.random_state, (int, np.integer)) else None
 
     def check_parameters(self) -> None:
