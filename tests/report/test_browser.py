@@ -112,7 +112,7 @@ def test_diagrams_are_drawn(page):
         assert svg.size["width"] > 300
         assert svg.size["height"] > 300
         assert svg.find_elements(By.CSS_SELECTOR, "[id*='-bin-'] path")
-    assert len(shown(page, "svg")) == 2 + 2 + 6 + 2 + 1
+    assert len(shown(page, "svg")) == 2 + 2 + 1 + 6 + 2 + 1
 
 
 def test_diagram_follows_the_chosen_method(page):

@@ -117,7 +117,26 @@ def test_verdict_names_a_source_that_stands_apart():
     named = vd.Predictions(values, ensemble.labels, source_names=["a", "b", "odd one", "d", "e"])
     data = prepare_report(named, method="mean", methods=[], intervals=False)
     assert "odd one stands apart: truth discovery trusts it" in data.verdict
-    assert "20.0% would be an equal share" in data.verdict
+    assert "20.0% would be an equal share. Without it NLL goes from" in data.verdict
+
+
+@pytest.mark.compiled
+def test_verdict_does_not_blame_the_best_source():
+    """Four sources that share their errors trust each other; the one that is right stands apart."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 400)
+    common = np.where(rng.random(400) < 0.55, labels, rng.integers(0, 4, 400))
+    values = np.full((5, 400, 4), 0.05)
+    for s, named in enumerate([common] * 4 + [labels]):
+        values[s, np.arange(400), named] = 0.85
+    values[:4] += 0.01 * rng.random((4, 400, 4))
+    values /= values.sum(axis=2, keepdims=True)
+    named = vd.Predictions(values, labels, source_names=["a", "b", "c", "d", "best"])
+    verdict = prepare_report(named, method="mean", methods=[], intervals=False).verdict
+    assert "best stands apart" not in verdict
+    assert "Truth discovery trusts best least" in verdict
+    assert "but the mean is not better without it" in verdict
+    assert "The mean is not better than its best source, best: accuracy 100.0%" in verdict
 
 
 @pytest.mark.compiled

@@ -51,6 +51,10 @@ def _show_predictions(output: Output, **source: Any) -> None:
     output.table(*inspection.rows(), title="Sources (%)")
     if inspection.data.n_sources > 2:
         output.text(f"Trusted least: {inspection.sources[inspection.outlier].name}")
+    if inspection.value is not None:
+        output.table(*inspection.value.rows(), title="What sources are worth (* in the smallest subset as good as all)")
+        for sentence in inspection.value.sentences:
+            output.text(sentence)
     for warning in inspection.warnings:
         output.text(f"Note: {warning}")
     output.json(inspection.to_dict())

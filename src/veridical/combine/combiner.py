@@ -62,12 +62,18 @@ class Combiner:
         return replace(self, weights=weights)
 
     def apply(
-        self, predictions: Predictions, options: CombineOptions, find_truth: Callable[[], Truth] | None = None
+        self,
+        predictions: Predictions,
+        options: CombineOptions,
+        find_truth: Callable[[], Truth] | None = None,
+        *,
+        checked: bool = False,
     ) -> Combined:
-        """Combine the predictions; ``find_truth`` as in :class:`Combined`."""
+        """Combine the predictions; ``find_truth`` as in :class:`Combined`, ``checked`` if their numbers are valid."""
         if self.weights is None:
             return apply_label_free(self.name, predictions, options, find_truth)
-        _check_numbers(predictions, options)
+        if not checked:
+            _check_numbers(predictions, options)
         return self._apply_weights(predictions, options, find_truth)
 
     def _apply_weights(
@@ -114,16 +120,18 @@ def fit_combiner(
     labels: Labels,
     options: CombineOptions,
     find_truth: Callable[[], Truth] | None = None,
+    *,
+    checked: bool = False,
 ) -> tuple[Combiner, Combined]:
     """The combiner of that name, fitted where it has weights, and the combined calibration data.
 
-    ``find_truth`` as in :class:`Combined`.
+    ``find_truth`` as in :class:`Combined`; ``checked`` if the numbers of the predictions are known to be valid.
     """
-    if name == "linear-pool":
+    if name in ("linear-pool", "log-pool") and not checked:
         _check_numbers(predictions, options)
+    if name == "linear-pool":
         combiner = Combiner(name, fit_linear_pool(predictions, labels))
     elif name == "log-pool":
-        _check_numbers(predictions, options)
         weights, mean_weight, floor = fit_log_pool(predictions, labels, options.n_threads)
         combiner = Combiner(name, weights, floor, mean_weight)
     else:

@@ -251,8 +251,14 @@ class Engine:
         labels = self.labels if samples is None else self.labels[samples]
         if name not in shared.fitted:
             if COMBINERS[name].needs_labels:
+                self.combined("mean")  # checks the numbers of all samples
                 shared.fitted[name] = fit_combiner(
-                    name, self._select(samples), labels, self.options, lambda: self._label_free("atde", samples).truth
+                    name,
+                    self._select(samples),
+                    labels,
+                    self.options,
+                    lambda: self._label_free("atde", samples).truth,
+                    checked=True,
                 )
             else:
                 shared.fitted[name] = Combiner(name), self._label_free(name, samples)
@@ -275,8 +281,12 @@ class Engine:
         else:
             if id(combiner) not in shared.applied:
                 samples = split.scored_on
+                self.combined("mean")  # checks the numbers of all samples
                 combined = combiner.apply(
-                    self._select(samples), self.options, lambda: self._label_free("atde", samples).truth
+                    self._select(samples),
+                    self.options,
+                    lambda: self._label_free("atde", samples).truth,
+                    checked=True,
                 )
                 shared.applied[id(combiner)] = combiner, combined
             combined = shared.applied[id(combiner)][1]

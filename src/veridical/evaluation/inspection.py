@@ -11,6 +11,7 @@ from veridical._tables import TableResult
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.scores import SCHEMA
+from veridical.evaluation.source_value import SourceValues, value_sources
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import Array, Kind
 
@@ -52,12 +53,15 @@ class Inspection(TableResult):
     agreement : (S, S) nested tuple
         How often two sources name the same label, over the samples that both have a prediction for.
     warnings : tuple of str
+    value : SourceValues or None
+        What each source is worth to the mean; where there are labels and several sources.
     """
 
     data: DataFacts
     sources: tuple[SourceFacts, ...]
     agreement: tuple[tuple[float, ...], ...]
     warnings: tuple[str, ...]
+    value: SourceValues | None = None
 
     @property
     def outlier(self) -> int:
@@ -82,7 +86,8 @@ class Inspection(TableResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {"schema": SCHEMA, "type": "inspection", **asdict(self), "outlier": self.outlier}
+        value = None if self.value is None else self.value.to_dict()
+        return {"schema": SCHEMA, "type": "inspection", **asdict(self), "value": value, "outlier": self.outlier}
 
     def _caption(self) -> str:
         return f"{self.data.n_sources} sources, {self.data.n_samples} samples; in %"
@@ -109,7 +114,7 @@ def inspect(
     return inspect_with_engine(Engine(as_predictions(predictions, kind, sources_axis), n_threads=n_threads))
 
 
-def inspect_with_engine(engine: Engine, data: DataFacts | None = None) -> Inspection:
+def inspect_with_engine(engine: Engine, data: DataFacts | None = None, random_state: int = 0) -> Inspection:
     """:func:`inspect` of an engine's predictions."""
     predictions, truth = engine.predictions, engine.combined("atde").truth
     labels = np.full((predictions.n_sources, predictions.n_samples), -1, dtype=np.int64)
@@ -128,7 +133,8 @@ def inspect_with_engine(engine: Engine, data: DataFacts | None = None) -> Inspec
         for s, outcome in enumerate(engine.sources)
     )
     agreement = tuple(tuple(_share(a, b) or 0.0 for b in labels) for a in labels)
-    return Inspection(data, sources, agreement, tuple(_warnings(predictions, sources, agreement)))
+    value = value_sources(engine, agreement, random_state)
+    return Inspection(data, sources, agreement, tuple(_warnings(predictions, sources, agreement)), value)
 
 
 def _mean(values: Array) -> float:

@@ -5,7 +5,7 @@ They accept arrays or results of veridical; reports are drawn with the same func
 
 from veridical.plots.calibration import confidence_histogram, reliability_diagram
 from veridical.plots.lines import metric_sweep, risk_coverage
-from veridical.plots.sources import dependence_matrix, hv_against_confidence, source_reliability
+from veridical.plots.sources import dependence_matrix, hv_against_confidence, source_reliability, source_value
 from veridical.plots.style import theme
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "reliability_diagram",
     "risk_coverage",
     "source_reliability",
+    "source_value",
     "theme",
 ]

@@ -12,6 +12,7 @@ from veridical.combine import discover
 from veridical.errors import ParameterError, ShapeError
 from veridical.evaluation.curves import Disagreement
 from veridical.evaluation.inspection import Inspection, inspect
+from veridical.evaluation.source_value import SourceValues
 from veridical.plots.style import (
     N_LEVELS,
     axes_or_new,
@@ -237,3 +238,43 @@ def _density_role(count: int, most: int) -> str | None:
     if not count:
         return None
     return f"level-{min(int(N_LEVELS * math.log(count) / math.log(most + 1)), N_LEVELS - 1)}"
+
+
+@styled
+def source_value(value: Any, *, ax: Axes | None = None) -> Axes:
+    """What the mean loses in NLL without each source, with 95% intervals; to the left of zero it gains.
+
+    Parameters
+    ----------
+    value : SourceValues, Inspection, or Predictions with labels
+    ax : matplotlib Axes, optional
+        By default a new figure is made.
+
+    Returns
+    -------
+    Axes
+    """
+    if not isinstance(value, SourceValues):
+        inspection = value if isinstance(value, Inspection) else inspect(value)
+        if inspection.value is None:
+            raise ParameterError("the value of sources needs labels and at least two sources; give both.")
+        value = inspection.value
+    axes = axes_or_new(ax, 4.5, max(2.2, 0.6 + 0.22 * len(value.sources)))
+    axes.axvline(0, color=colour("quiet"), linewidth=1, linestyle=(0, (4, 3)))
+    for s, source in enumerate(value.sources):
+        effect = source.nll_without
+        role = "wrong" if effect.high < 0 else "series-2" if effect.low > 0 else "series-0"
+        (line,) = axes.plot(
+            [effect.low, effect.high], [s, s], color=colour(role), linewidth=2.4, solid_capstyle="round"
+        )
+        (dot,) = axes.plot(effect.value, s, "o", color=colour(role), markersize=5.5, markeredgecolor=colour("surface"))
+        line.set_gid(f"interval-{s}")
+        dot.set_gid(f"value-{s}")
+    names = [shortened(source.name, 18) for source in value.sources]
+    named = len(names) <= 2 * NAMED_UP_TO
+    axes.set_yticks(range(len(names)), names if named else [""] * len(names), fontsize=letter_size(len(names)))
+    axes.set(ylim=(len(names) - 0.5, -0.5), xlabel="NLL of the mean without it, minus NLL of the mean")
+    axes.tick_params(axis="y", length=0)
+    axes.locator_params(axis="x", nbins=5)
+    axes.grid(True, axis="x")
+    return axes

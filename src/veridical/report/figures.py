@@ -32,6 +32,8 @@ def all_figures(data: ReportData, *, legends: bool = False) -> Iterator[Drawing]
     if several:
         yield draw_sources(data)
         yield draw_agreement(data)
+    if data.inspection.value is not None:
+        yield draw_source_value(data)
     if data.sweep:
         for metric in SUMMARY_METRICS:
             yield draw_sweep(data, metric, legend=legends)
@@ -112,6 +114,24 @@ def draw_sources(data: ReportData) -> Drawing:
     }
     alt = f"Mean reliability of {len(shares)} sources against their {what}. The table of sources holds the numbers."
     return Drawing("sources", alt, figure, tips)
+
+
+def draw_source_value(data: ReportData) -> Drawing:
+    """What the mean loses without each source."""
+    value = data.inspection.value
+    assert value is not None
+    longest = max(len(shortened(source.name, 18)) for source in value.sources)
+    margin = 0.2 + 0.0088 * sources.letter_size(len(value.sources)) * longest
+    figure, axes = new_axes(6.4, min(max(1.6, 0.7 + 0.2 * len(value.sources)), 9.0), left=margin)
+    sources.source_value(value, ax=axes)
+    tips = {
+        f"{mark}-{s}": f"{printable(source.name)}\nwithout it NLL {source.nll_without.value:+.4f} "
+        f"({source.nll_without.low:+.4f} to {source.nll_without.high:+.4f})"
+        for s, source in enumerate(value.sources)
+        for mark in ("interval", "value")
+    }
+    alt = f"What the mean of {len(value.sources)} sources loses in NLL without each. The table holds the numbers."
+    return Drawing("source-value", alt, figure, tips)
 
 
 def _shown_agreement(data: ReportData) -> tuple[Array, list[str]]:

@@ -23,6 +23,7 @@ from veridical.report.figures import (
     draw_disagreement,
     draw_reliability,
     draw_risk,
+    draw_source_value,
     draw_sources,
     draw_sweep,
     most_in_bin,
@@ -37,6 +38,7 @@ from veridical.report.tables import (
     reliability_table,
     risk_table,
     shown_title,
+    source_value_table,
     sources_table,
     sweep_table,
 )
@@ -172,6 +174,7 @@ def _calibration(data: ReportData) -> dict[str, Any] | None:
 
 
 def _sources(data: ReportData) -> dict[str, Any]:
+    value = data.inspection.value
     several = data.inspection.data.n_sources > 1
     return {
         "table": sources_table(data),
@@ -179,6 +182,9 @@ def _sources(data: ReportData) -> dict[str, Any]:
         "agreement": inline_svg(draw_agreement(data)) if several else None,
         "legend": agreement_legend(data) if several else [],
         "stands_apart": stands_apart(data.inspection),
+        "value": None if value is None else inline_svg(draw_source_value(data)),
+        "value_table": None if value is None else source_value_table(value),
+        "value_sentences": [] if value is None else [printable(sentence) for sentence in value.sentences],
         "least": printable(data.inspection.sources[data.inspection.outlier].name),
         "left_out": max(data.inspection.data.n_sources - MOST_IN_MATRIX, 0),
         "shown": MOST_IN_MATRIX,

@@ -78,7 +78,7 @@ def report_on(
     predictions = engine.predictions
     stages = Stages(progress, N_STAGES)
     stages.begin("sources")
-    inspection = inspect_with_engine(engine, data)
+    inspection = inspect_with_engine(engine, data, random_state)
     stages.begin("numbers of sources")
     sweep = sweep_points(engine)
     stages.begin("where the sources disagree")

@@ -10,6 +10,7 @@ from veridical.evaluation import Evaluation, MethodScores
 from veridical.evaluation.advice import Advice, advice_row
 from veridical.evaluation.curves import ReliabilityPanel
 from veridical.evaluation.methods import resolve_method
+from veridical.evaluation.source_value import SourceValues
 from veridical.metrics import METRICS, SUMMARY_METRICS, SummaryRow
 from veridical.report.data import DisputedSample, ReportData
 
@@ -131,6 +132,36 @@ def sources_table(data: ReportData) -> Table:
         rows.append(tuple(cell for k, cell in enumerate(cells) if labelled or k != 1))
     shown = tuple(title for k, title in enumerate(heading) if labelled or k != 1)
     return Table(f"Sources, on all {data.inspection.data.n_samples:,} samples", shown, tuple(rows), sortable=True)
+
+
+def source_value_table(value: SourceValues) -> Table:
+    """What each source is worth to the mean."""
+    rows = []
+    for s, source in enumerate(value.sources):
+        without, points = source.nll_without, source.accuracy_without
+        interval = f"{without.low:+.4f} to {without.high:+.4f}"
+        note = ("in the smallest subset",) if s in value.subset and len(value.subset) < len(value.sources) else ()
+        cells = (
+            Cell(printable(source.name), printable(source.name), note),
+            _percent(source.accuracy, 2),
+            _number(source.nll, f"{source.nll:.3f}"),
+            Cell(f"{without.value:+.4f}", without.value, (interval,)),
+            Cell(f"{100 * points.value:+.2f}", points.value),
+            _percent(source.weight),
+            _percent(source.agreement),
+        )
+        rows.append(cells)
+    heading = (
+        "Source",
+        "Accuracy",
+        "NLL",
+        "NLL without it",
+        "Accuracy without it",
+        "Learned weight",
+        "Agrees with others",
+    )
+    caption = f"What sources are worth to the mean, on {value.n_samples:,} held-out samples"
+    return Table(caption, heading, tuple(rows), sortable=True)
 
 
 def reliability_table(panel: ReliabilityPanel) -> Table:

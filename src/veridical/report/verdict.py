@@ -40,7 +40,8 @@ def verdict_of(
     before, after = evaluation["mean"], evaluation[method]
     words = [_calibration(before, after, _subject(inspection.data.n_sources), title), _labels(before, after)]
     advised = () if advice is None else advice.sentences
-    return " ".join([*filter(None, words), *advised, *_outlier(inspection)]), _tone(before, after)
+    words += [*advised, *_mean_against_best(inspection), *_outlier(inspection)]
+    return " ".join(filter(None, words)), _tone(before, after)
 
 
 def _tone(before: MethodScores, after: MethodScores) -> Tone:
@@ -129,11 +130,29 @@ def stands_apart(inspection: Inspection) -> bool:
 
 
 def _outlier(inspection: Inspection) -> list[str]:
+    """A source that is trusted least; where there are labels they decide whether that is right."""
     if not stands_apart(inspection):
         return []
     source = inspection.sources[inspection.outlier]
     equal = percent(1 / inspection.data.n_sources)
-    return [
+    apart = (
         f"{printable(source.name)} stands apart: truth discovery trusts it {percent(source.mean_reliability)}, where "
         f"{equal} would be an equal share."
+    )
+    value = inspection.value
+    if value is None:
+        return [apart]
+    without = value.sources[inspection.outlier].nll_without.value
+    change = f"NLL goes from {value.nll:.3f} to {value.nll + without:.3f}"
+    if inspection.outlier in value.harmful:
+        return [f"{apart} Without it {change}."]
+    return [
+        f"Truth discovery trusts {printable(source.name)} least ({percent(source.mean_reliability)}, where {equal} "
+        f"would be an equal share), but the mean is not better without it: {change}."
     ]
+
+
+def _mean_against_best(inspection: Inspection) -> list[str]:
+    """Where the mean is not better than its best source."""
+    value = inspection.value
+    return [] if value is None or value.mean_beats_best else [printable(value.sentences[0])]
