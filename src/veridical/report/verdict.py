@@ -142,10 +142,10 @@ def _outlier(inspection: Inspection) -> list[str]:
     value = inspection.value
     if value is None:
         return [apart]
-    without = value.sources[inspection.outlier].nll_without.value
-    change = f"NLL goes from {value.nll:.3f} to {value.nll + without:.3f}"
-    if inspection.outlier in value.harmful:
-        return [f"{apart} Without it {change}."]
+    without = value.sources[inspection.outlier].nll_without
+    change = f"NLL goes from {value.nll:.3f} to {value.nll + without.value:.3f}"
+    if without.value < 0:
+        return [f"{apart} Without it {change}{', within the noise' * (not without.is_clear)}."]
     return [
         f"Truth discovery trusts {printable(source.name)} least ({percent(source.mean_reliability)}, where {equal} "
         f"would be an equal share), but the mean is not better without it: {change}."
