@@ -1,8 +1,9 @@
 """How long ``report``, ``compare`` and ``reproduce all`` take on the shipped ensemble, before and after a change.
 
 ``python benchmarks/engine.py OLD`` takes the source tree of another version, for example a git worktree.  Each command
-runs as a user starts it, once per version to compile kernels and then three times, the versions in turn; the table has
-the shortest wall time and the processor time of that run.  Without OLD only this version runs.
+runs as a user starts it, once per version to compile kernels and then three times (or as a second argument says), the
+versions in turn; the table has the shortest wall time and the processor time of that run.  Without OLD only this
+version runs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import tempfile
 import time
 from pathlib import Path
 
-_REPEATS = 3
 _HERE = Path(__file__).resolve().parents[1]
 _COMMANDS = {
     "report": ("report", "demo.npz", "--out", "report.html"),
@@ -42,6 +42,7 @@ def main() -> None:
     """Print the table."""
     trees = {"before": Path(sys.argv[1]).resolve()} if len(sys.argv) > 1 else {}
     trees["after"] = _HERE
+    n_repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     print(f"{'command':<16}" + "".join(f"{name + ' wall (s)':>18}{name + ' CPU (s)':>18}" for name in trees))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -51,7 +52,7 @@ def main() -> None:
         )
         for command, arguments in _COMMANDS.items():
             best = {version: (float("inf"), float("inf")) for version in trees}
-            for repeat in range(_REPEATS + 1):
+            for repeat in range(n_repeats + 1):
                 for version, tree in trees.items():
                     measured = seconds(tree, arguments, folder)
                     if repeat > 0:
