@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import mmap
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from veridical.predictions.files.contents import (
     reading,
     wrong_content,
 )
+from veridical.predictions.files.parquet_pages import unpacked_size
 from veridical.predictions.files.tables import (
     RESERVED,
     Table,
@@ -37,46 +40,112 @@ _MAGIC = b"PAR1"
 
 def read_parquet(path: Path, kind: Kind | None) -> Contents:
     """Scores and labels of a ``.parquet`` in long form or of one source; nulls are NaN."""
-    table = _read(path)
-    with reading(path, _WHAT):
-        classes = check_header(table.column_names, path)
-        scores = np.stack([_numbers(table.column(name), name, path) for name in classes], axis=1)
-        text = {name: _text(table.column(name)) for name in table.column_names if name in RESERVED}
-        return contents_of(Table(path, classes, scores, text))
+    with _open(path) as table:
+        classes = check_header(table.names, path)
+        text = [name for name in table.names if name in RESERVED]
+        columns = table.read(numbers=classes, text=text)
+        # Column by column into one array, so that memory holds the numbers twice at most.
+        scores = np.empty((len(columns), len(classes)), np.result_type(*(columns.type_of(name) for name in classes)))
+        for l, name in enumerate(classes):
+            scores[:, l] = columns.numbers(name)
+        return contents_of(Table(path, classes, scores, {name: columns.text(name) for name in text}))
 
 
 def read_text_column(path: Path, names: Sequence[str]) -> Sequence[str]:
     """The one column that has one of these names, or the only column, as text."""
-    table = _read(path)
-    with reading(path, _WHAT):
-        found = [name for name in table.column_names if name in names]
-        if len(found) != 1 and len(table.column_names) != 1:
-            raise FileFormatError(f"{path} has columns {', '.join(table.column_names)[:200]}; call one of them label.")
-        return _text(table.column(found[0] if found else table.column_names[0]))
+    with _open(path) as table:
+        wanted = [name for name in table.names if name in names]
+        if len(wanted) != 1 and len(table.names) != 1:
+            raise FileFormatError(f"{path} has columns {', '.join(table.names)[:200]}; call one of them label.")
+        name = wanted[0] if wanted else table.names[0]
+        return table.read(text=[name]).text(name)
 
 
-def _read(path: Path) -> Any:
+@contextmanager
+def _open(path: Path) -> Iterator[_StoredTable]:
     parquet = require("pyarrow.parquet", "parquet")
-    size = check_is_file(path, _WHAT)
+    check_is_file(path, _WHAT)
     with reading(path, _WHAT):
         with path.open("rb") as start:
             if start.read(4) != _MAGIC:
                 raise wrong_content(path, _WHAT)
-        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            # Before any column is unpacked: repeated values can be packed without limit.
-            check_claim(path, file.metadata.num_rows * file.metadata.num_columns * 2, size)
-            return file.read()
+        with parquet.ParquetFile(path) as file:
+            yield _StoredTable(path, file.schema_arrow, file.metadata)
 
 
-def _numbers(column: Any, name: str, path: Path) -> Array:
-    numbers = column.to_numpy()
-    if numbers.dtype.kind not in "fiub":
-        raise DtypeError(f"column {name!r} of {path} is of type {column.type}; write numbers in the class columns.")
-    return np.asarray(numbers)
+class _StoredTable:
+    """A table in a file, of which columns are read once it is known how much memory that takes."""
+
+    def __init__(self, path: Path, schema: Any, metadata: Any) -> None:
+        self._path, self._schema, self._metadata = path, schema, metadata
+        self.names: list[str] = schema.names
+
+    def read(self, *, numbers: Sequence[str] = (), text: Sequence[str] = ()) -> _Columns:
+        """Some columns; those of text with each different text once."""
+        pa, parquet = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
+        for name in numbers:
+            self._check_type(name, (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean), "numbers")
+        for name in text:
+            is_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_floating)
+            self._check_type(name, (*is_text, pa.types.is_boolean, pa.types.is_null), "text or numbers")
+        self._check_sizes({*numbers, *text})
+        with parquet.ParquetFile(self._path, read_dictionary=list(text), page_checksum_verification=True) as file:
+            return _Columns(self._path, file.read(columns=[*numbers, *text]))
+
+    def _check_type(self, name: str, allowed: Sequence[Callable[[Any], bool]], needed: str) -> None:
+        kind = self._schema.field(name).type
+        kind = getattr(kind, "value_type", kind) if str(kind).startswith("dictionary") else kind
+        if not any(is_allowed(kind) for is_allowed in allowed):
+            raise DtypeError(f"column {name!r} of {self._path} is of type {kind}; write {needed} in it.")
+
+    def _check_sizes(self, names: Collection[str]) -> None:
+        """Refuse columns that take far more memory than the file: repeated values can be packed without limit."""
+        n_bytes = 0
+        with self._path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            for group in map(self._metadata.row_group, range(self._metadata.num_row_groups)):
+                for column in map(group.column, range(group.num_columns)):
+                    if column.path_in_schema not in names:
+                        continue
+                    n_bytes += 8 * max(group.num_rows, column.num_values, 0)
+                    start = column.data_page_offset
+                    if column.has_dictionary_page and column.dictionary_page_offset is not None:
+                        start = min(start, column.dictionary_page_offset)
+                    n_bytes += unpacked_size(data, start, column.total_compressed_size)
+            check_claim(self._path, n_bytes, len(data))
 
 
-def _text(column: Any) -> list[str]:
-    return ["" if entry is None else str(entry) for entry in column.to_pylist()]
+class _Columns:
+    """Columns in memory."""
+
+    def __init__(self, path: Path, table: Any) -> None:
+        self._path, self._table = path, table
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def type_of(self, name: str) -> np.dtype[Any]:
+        """The precision that a column of numbers is read in; nulls are NaN, which whole numbers do not have."""
+        column = self._table.column(name)
+        if column.null_count and not str(column.type).startswith(("float", "double", "halffloat")):
+            return np.dtype(np.float64)
+        kind: np.dtype[Any] = np.dtype(column.type.to_pandas_dtype())
+        return kind
+
+    def numbers(self, name: str) -> Array:
+        """A column of numbers."""
+        numbers = np.asarray(self._table.column(name).to_numpy())
+        if numbers.dtype.kind not in "fiub":
+            raise DtypeError(f"column {name!r} of {self._path} holds {numbers.dtype}; write numbers in it.")
+        return numbers
+
+    def text(self, name: str) -> list[str]:
+        """A column of text; equal texts are one object."""
+        column = self._table.column(name).unify_dictionaries().combine_chunks()
+        if not hasattr(column, "dictionary"):
+            column = column.dictionary_encode()
+        texts = ["" if entry is None else str(entry) for entry in column.dictionary.to_pylist()]
+        places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return list(map([*texts, ""].__getitem__, places.tolist()))
 
 
 def write_parquet(predictions: Predictions, path: Path) -> None:
