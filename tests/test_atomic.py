@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
-from veridical._atomic import atomic_file, storage_errors, write_atomically
+from veridical._atomic import atomic_directory, atomic_file, storage_errors, write_atomically
 from veridical.errors import StorageError, VeridicalError
 
 
@@ -71,3 +74,61 @@ def test_the_innermost_file_is_the_one_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="inner cannot be written"), atomic_file(tmp_path / "outer"):
         write_atomically(tmp_path / "nowhere" / "inner", b"x")
     assert list(tmp_path.iterdir()) == []
+
+
+def _content(directory: Path) -> dict[str, bytes]:
+    return {entry.name: entry.read_bytes() for entry in directory.iterdir()}
+
+
+def _write_directory(path: Path, content: bytes) -> None:
+    with atomic_directory(path) as folder:
+        (folder / "file").write_bytes(content)
+
+
+def test_directory_appears_when_it_is_whole(tmp_path: Path) -> None:
+    for content in (b"first", b"second"):
+        _write_directory(tmp_path / "store", content)
+        assert _content(tmp_path / "store") == {"file": content}
+        assert [entry.name for entry in tmp_path.iterdir()] == ["store"]
+
+
+def test_directory_that_fails_leaves_the_one_before(tmp_path: Path) -> None:
+    _write_directory(tmp_path / "store", b"first")
+    with pytest.raises(TypeError):
+        _write_directory(tmp_path / "store", None)  # type: ignore[arg-type]
+    assert _content(tmp_path / "store") == {"file": b"first"}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["store"]
+
+
+def test_directory_is_replaced_where_names_cannot_be_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veridical._atomic._exchange", lambda first, second: False)
+    for content in (b"first", b"second"):
+        _write_directory(tmp_path / "store", content)
+        assert _content(tmp_path / "store") == {"file": content}
+        assert [entry.name for entry in tmp_path.iterdir()] == ["store"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are exchanged in one step on Linux")
+@pytest.mark.parametrize("n_steps", [1, 2, 3])
+def test_directory_survives_a_kill_after_any_step(tmp_path: Path, n_steps: int) -> None:
+    """The process ends after so many calls that rename or remove anything; the store is the old one or the new one."""
+    _write_directory(tmp_path / "store", b"first")
+    program = textwrap.dedent(
+        f"""
+        import os, sys
+        from pathlib import Path
+        from veridical._atomic import atomic_directory
+        left = {n_steps}
+        def count(event, arguments):
+            global left
+            if event in ("os.rename", "os.remove", "os.rmdir", "shutil.rmtree"):
+                left -= 1
+                if left < 0:
+                    os._exit(9)
+        sys.addaudithook(count)
+        with atomic_directory(sys.argv[1]) as folder:
+            (folder / "file").write_bytes(b"second")
+        """
+    )
+    subprocess.run([sys.executable, "-c", program, tmp_path / "store"], check=False)
+    assert _content(tmp_path / "store") in ({"file": b"first"}, {"file": b"second"})

@@ -6,8 +6,10 @@ kill or an exception leaves what was there before.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +22,9 @@ from veridical.errors import ParameterError, StorageError
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _WRITE_AT_ONCE = 1 << 20
+
+#: Arguments of Linux's renameat2: names are relative to the current directory; the two names are exchanged.
+_HERE, _EXCHANGE = -100, 2
 
 
 def as_path(path: object) -> Path:
@@ -83,7 +88,8 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     """An empty directory to fill, which takes the name ``path`` only if the block ends without an exception.
 
-    A directory of that name is set aside, and removed once the new one is in its place.
+    A directory of that name changes places with it in one step, and is removed afterwards.  Where the file system
+    cannot do that (network file systems), it is set aside first: a kill in that moment leaves it in ``.NAME.*/old``.
 
     Raises
     ------
@@ -91,18 +97,32 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         The directory cannot be written.
     """
     target = as_path(path)
-    with storage_errors(target), tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as room:
-        fresh, aside = Path(room) / "new", Path(room) / "old"
+    with storage_errors(target), tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+        fresh, aside = Path(name) / "new", Path(name) / "old"
         fresh.mkdir()
         yield fresh
-        if target.exists():
-            target.rename(aside)
-        try:
+        if not target.exists():
             fresh.rename(target)
-        except BaseException:  # an interrupt, too, leaves what was there before
-            if aside.exists():
+        elif not _exchange(fresh, target):
+            target.rename(aside)
+            try:
+                fresh.rename(target)
+            except BaseException:  # an interrupt, too, leaves what was there before
                 aside.rename(target)
-            raise
+                raise
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Let two files or directories change names in one step; whether the operating system can."""
+    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
+    if exchange is None:
+        return False
+    if exchange(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0:
+        return True
+    error = ctypes.get_errno()
+    if error in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):  # an old kernel, or a file system that cannot
+        return False
+    raise OSError(error, os.strerror(error), str(second))
 
 
 def _check_replaceable(target: Path) -> None:

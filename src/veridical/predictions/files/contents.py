@@ -15,7 +15,7 @@ from veridical.predictions.validation import KINDS, Array, Kind
 
 #: Deflate packs at most 1,032 bytes into one; what claims to unpack to more than this many times its size is broken.
 _LARGEST_RATIO = 1100
-_ALWAYS_ALLOWED = 1 << 20
+_ALWAYS_ALLOWED = 64 << 20
 
 #: Arrays that stand beside the scores in a .npz, .pt or .zarr.
 BESIDE_SCORES = ("labels", "source_names", "class_names")

@@ -46,9 +46,10 @@ def _read_table(path: Path) -> Table:
             lines = csv.reader(file, strict=True)
             names = [name.strip() for name in next(lines, [])]
             classes = check_header(names, path)
-            score_columns = itemgetter(*(names.index(name) for name in classes))
+            place_of = {name: place for place, name in enumerate(names)}
+            score_columns = itemgetter(*(place_of[name] for name in classes))
             text: dict[str, list[str]] = {name: [] for name in names if name in RESERVED}
-            text_columns = [(names.index(name), column) for name, column in text.items()]
+            text_columns = [(place_of[name], column) for name, column in text.items()]
             for row in lines:
                 if len(row) != len(names):
                     if not row:

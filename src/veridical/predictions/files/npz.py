@@ -6,6 +6,7 @@ others are mapped where they happen to lie so, and otherwise read.
 
 from __future__ import annotations
 
+import math
 import struct
 import zipfile
 from pathlib import Path
@@ -15,9 +16,10 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from veridical._atomic import atomic_file
-from veridical.errors import CorruptFileError, DtypeError
+from veridical.errors import CorruptFileError, DtypeError, ShapeError
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import (
+    BESIDE_SCORES,
     Contents,
     check_claim,
     check_is_file,
@@ -27,7 +29,7 @@ from veridical.predictions.files.contents import (
     not_an_archive,
     reading,
 )
-from veridical.predictions.files.npy import map_array, read_header, write_scores
+from veridical.predictions.files.npy import NpyHeader, map_array, read_header, write_scores
 from veridical.predictions.validation import Array, Kind
 
 _WHAT = "a .npz archive"
@@ -36,6 +38,8 @@ _ALIGNMENT = 64
 #: Id of the zip extra field that holds padding, as Android's zipalign writes it.
 _PADDING_FIELD = 0xD935
 _READ_AT_ONCE = 1 << 20
+#: Bytes of one name or label; NumPy gives every entry the length of the longest.
+_LONGEST_NAME = 1 << 14
 #: The same moment for every entry, so that equal predictions are equal files.
 _NO_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -63,9 +67,27 @@ class NpzArrays:
         """What the arrays are called."""
         return list(self._members)
 
+    def header(self, name: str) -> NpyHeader:
+        """What an array says about itself; nothing of it is unpacked."""
+        info = self._members[name]
+        with reading(self.path, _WHAT), self._archive.open(info) as stream:
+            return read_header(stream, info.file_size, self._where(name))
+
+    def check_beside(self, name: str, shape: tuple[int, ...]) -> None:
+        """Refuse labels or names that are more than scores of this shape have samples, sources or classes."""
+        header = self.header(name)
+        if math.prod(header.shape) > max(shape, default=0) or header.dtype.itemsize > _LONGEST_NAME:
+            raise ShapeError(
+                f"{self._where(name)} has shape {header.shape} and entries of {header.dtype.itemsize:,} bytes, and the "
+                f"scores have shape {shape}; save one entry per sample, source or class."
+            )
+
+    def _where(self, name: str) -> str:
+        return f"{self.path} (array {name})"
+
     def __getitem__(self, name: str) -> Array:
         info = self._members[name]
-        where = f"{self.path} (array {name})"
+        where = self._where(name)
         with reading(self.path, _WHAT):
             if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise CorruptFileError(f"{where} is encrypted or packed in an unusual way; write it with numpy.savez.")
@@ -114,6 +136,9 @@ def read_npz(path: Path, kind: Kind | None) -> Contents:
     """Scores, labels and names of a ``.npz``."""
     with NpzArrays(path) as arrays:
         chosen = choose_scores(arrays.names, kind, path)
+        for name in BESIDE_SCORES:
+            if name in arrays.names:
+                arrays.check_beside(name, arrays.header(chosen).shape)
         return Contents(
             arrays[chosen],
             labels=arrays["labels"] if "labels" in arrays.names else None,

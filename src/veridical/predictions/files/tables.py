@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ _PRECISIONS = ("float16", "float32", "float64")
 
 #: A table of which so few (sample, source) pairs are there is no ensemble, and would fill memory with NaN.
 _LEAST_COVERAGE = 0.01
-_SMALL = 1_000_000
+_SMALL = 4_000_000
 _ROWS_AT_ONCE = 4096
 
 
@@ -47,7 +48,7 @@ def check_header(names: Sequence[str], path: Path) -> list[str]:
         )
     if all(_is_number(name) for name in names) and not all(is_whole(name) for name in names):
         raise FileFormatError(f"{path} starts with numbers; write the columns' names on its first line.")
-    repeated = next((name for n, name in enumerate(names) if name in names[:n]), None)
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
         raise FileFormatError(f"{path} has two columns called {repeated!r}; give each column its own name.")
     if "source" in names and "sample" not in names:
@@ -96,7 +97,7 @@ def _long_form(table: Table, scores: Array) -> Contents:
     samples, sample = _places(table.text["sample"])
     sources, source = _places(table.text["source"], only_counting=True)
     n_samples, n_sources = len(samples), len(sources)
-    if n_samples * n_sources > max(len(scores) / _LEAST_COVERAGE, _SMALL):
+    if n_samples * n_sources > max(len(scores) / _LEAST_COVERAGE, _SMALL / scores.shape[1]):
         raise FileFormatError(
             f"{table.path} has {len(scores):,} rows for {n_samples:,} samples and {n_sources:,} sources, under 1% of "
             "all pairs; check its columns sample and source."

@@ -24,6 +24,8 @@ from veridical.predictions.files.contents import (
 from veridical.predictions.validation import Array, Kind
 
 _WHAT = "a .pt file of tensors"
+#: Names of classes and sources, tensors and lists in one file.
+_MOST_VALUES = 1_000_000
 
 
 def read_torch(path: Path, kind: Kind | None) -> Contents:
@@ -62,20 +64,33 @@ def load_tensors(path: Path) -> Any:
                 f"{path} holds more than tensors, and unpickling it could run programs; convert it where it comes "
                 "from: torch.save(tensor, path) or torch.save({'logits': tensor, 'labels': labels}, path)."
             ) from error
-        return _without_tensors(loaded, torch, path)
+        return _Arrays(path).of(loaded)
 
 
-def _without_tensors(value: Any, torch: Any, path: Path) -> Any:
-    if is_tensor(value):
-        # A tensor may claim any shape with strides of zero.
-        if value.layout == torch.strided and not value.is_meta:
-            check_claim(path, value.numel() * value.element_size(), value.untyped_storage().nbytes())
-        return tensor_to_array(value, f"{path}: the tensor")
-    if isinstance(value, dict):
-        return {name: _without_tensors(entry, torch, path) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_tensors(entry, torch, path) for entry in value]
-    return value
+class _Arrays:
+    """Puts NumPy arrays in the place of tensors, as long as they are not more than the file can hold.
+
+    A tensor may claim any shape with strides of zero, and a list may contain the same list many times.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._size = path, path.stat().st_size
+        self._n_bytes = self._n_values = 0
+
+    def of(self, value: Any) -> Any:
+        """``value`` with arrays."""
+        self._n_values += 1
+        if self._n_values > _MOST_VALUES:
+            raise FileFormatError(f"{self._path} holds more than {_MOST_VALUES:,} values; save one tensor.")
+        if is_tensor(value):
+            self._n_bytes += 0 if value.is_meta else value.numel() * value.element_size()
+            check_claim(self._path, self._n_bytes, self._size)
+            return tensor_to_array(value, f"{self._path}: the tensor")
+        if isinstance(value, dict):
+            return {name: self.of(entry) for name, entry in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.of(entry) for entry in value]
+        return value
 
 
 def _scores(value: Any, path: Path) -> Array | list[Array]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,20 +24,16 @@ from veridical.predictions.files.contents import (
     reading,
     settle_kind,
 )
+from veridical.predictions.files.zarr_chunks import check_chunks, check_codecs
 from veridical.predictions.validation import KINDS, Array, Kind, check_choice
 
 _WHAT = "a .zarr store"
 _CHUNK_BYTES = 1 << 22
 #: Files of a store that say how it is packed; those with a dot belong to version 2 of the format.
 _METADATA = (".zarray", ".zgroup", ".zmetadata", "zarr.json")
-_PACKING = ("compressor", "filters", "codecs", "index_codecs")
-#: Codecs that do arithmetic and nothing else.  Others exist, a pickle among them, and what one version of a library
-#: refuses another runs.
-_COMPRESSORS = {"blosc", "zlib", "gzip", "zstd", "lz4", "bz2", "lzma"}
-_FILTERS = {"shuffle", "delta", "fixedscaleoffset", "quantize", "bitround", "astype", "packbits"}
-_CHECKSUMS = {"crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"}
-_LAYOUTS = {"bytes", "endian", "transpose", "sharding_indexed"}
-_HARMLESS = _COMPRESSORS | _FILTERS | _CHECKSUMS | _LAYOUTS
+_NOT_CHUNKS = (*_METADATA, ".zattrs")
+#: How many chunks zarr unpacks at the same time.
+_CHUNKS_AT_ONCE = 10
 
 
 def is_zarr(path: Path) -> bool:
@@ -53,7 +50,6 @@ def read_zarr(path: Path, kind: Kind | None) -> Contents:
         raise FileFormatError(f"{path} is not {_WHAT} (a directory with {_METADATA[-1]} or {_METADATA[1]} in it).")
     with reading(path, _WHAT):
         files = _check_store(path)
-        stored = sum(file.stat().st_size for file in files)
         root = zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")
         attributes = dict(root.attrs)
         declared: Any = attributes.get("kind")
@@ -61,13 +57,13 @@ def read_zarr(path: Path, kind: Kind | None) -> Contents:
             check_choice(declared, KINDS, f"{path}: kind")
         labels = None
         if isinstance(root, zarr.Array):
-            values = _read_array(root, path, stored)
+            values = _read_array(root, path, files)
             declared = settle_kind(declared, declared_kind(path), f"the name of {path}")
         else:
             names = [name for name, _ in root.arrays()]
             chosen = choose_scores(names, kind or declared, path)
-            values = _read_array(root[chosen], path, stored)
-            labels = _read_array(root["labels"], path, stored) if "labels" in names else None
+            values = _read_array(root[chosen], path, files)
+            labels = _read_array(root["labels"], path, files) if "labels" in names else None
             declared = kind_of_name(chosen) or declared
         return Contents(
             values,
@@ -84,13 +80,37 @@ def _require_zarr() -> Any:
     return require("zarr", "zarr", at_least=3)
 
 
-def _read_array(array: Any, path: Path, stored: int) -> Array:
-    """All numbers of an opened array, once its own metadata show that it is safe to decode."""
-    _check_codecs(array.metadata.to_dict(), path)
-    if np.dtype(array.dtype).kind not in "fiub":
-        raise DtypeError(f"{path} holds an array of dtype {array.dtype}; save real numbers.")
-    check_claim(path, int(array.nbytes), stored)
+def _read_array(array: Any, path: Path, files: Sequence[Path]) -> Array:
+    """All numbers of an opened array, once its own metadata and chunks show that it is safe to decode."""
+    codecs = _codecs(array.metadata.to_dict())
+    check_codecs(codecs, path)
+    dtype = np.dtype(array.dtype)
+    if dtype.kind not in "fiub":
+        raise DtypeError(f"{path} holds an array of dtype {dtype}; save real numbers.")
+    chunk = getattr(array, "shards", None) or array.chunks
+    # Several chunks are unpacked at the same time.
+    n_bytes = (math.prod(array.shape) + _CHUNKS_AT_ONCE * math.prod(chunk)) * dtype.itemsize
+    check_claim(path, n_bytes, sum(file.stat().st_size for file in files))
+    folder = (path / array.path).resolve()
+    chunks = [file for file in files if file.is_relative_to(folder) and file.name not in _NOT_CHUNKS]
+    check_chunks(chunks, codecs, chunk, dtype.itemsize, path)
     return np.asarray(array[...])
+
+
+def _codecs(metadata: dict[str, Any]) -> list[dict[str, Any]]:
+    """The codecs of an array, from its metadata in format 3 or 2."""
+    codecs = (*(metadata.get("codecs") or ()), *(metadata.get("filters") or ()), metadata.get("compressor"))
+    return [{"name": codec} if isinstance(codec, str) else codec for codec in codecs if codec is not None]
+
+
+def _described_arrays(document: Any) -> Iterator[dict[str, Any]]:
+    """The metadata of every array that a metadata file describes, those of a whole group among them."""
+    if isinstance(document, dict):
+        if any(key in document for key in ("codecs", "filters", "compressor")):
+            yield document
+        for key, entry in document.items():
+            if key != "attributes":
+                yield from _described_arrays(entry)
 
 
 def _check_store(path: Path) -> tuple[Path, ...]:
@@ -113,7 +133,8 @@ def _check_store(path: Path) -> tuple[Path, ...]:
                 raise FileFormatError(f"{entry} is not a regular file; a .zarr store contains files and directories.")
             files.append(entry)
             if name in _METADATA:
-                _check_codecs(json.loads(entry.read_text(encoding="utf-8")), path)
+                for metadata in _described_arrays(json.loads(entry.read_text(encoding="utf-8"))):
+                    check_codecs(_codecs(metadata), path)
     return tuple(files)
 
 
@@ -121,31 +142,6 @@ def _refuse_directory(error: OSError) -> NoReturn:
     raise FileFormatError(
         f"the directory {error.filename} cannot be listed ({error.strerror}); check its permissions."
     ) from error
-
-
-def _check_codecs(metadata: Any, path: Path) -> None:
-    """Refuse metadata that name a codec other than the arithmetic ones."""
-    for codec in _codecs(metadata):
-        if codec.removeprefix("numcodecs.") not in _HARMLESS:
-            raise FileFormatError(
-                f"{path} is packed with {codec!r}, which could run programs when it is read; write it again with an "
-                "ordinary compressor, such as zstd."
-            )
-
-
-def _codecs(metadata: Any, within: bool = False) -> Iterator[str]:
-    """Names of all codecs anywhere in a store's metadata."""
-    if isinstance(metadata, str) and within:
-        yield metadata
-    elif isinstance(metadata, (list, tuple)):
-        for entry in metadata:
-            yield from _codecs(entry, within)
-    elif isinstance(metadata, dict):
-        if within:
-            yield str(metadata.get("id", metadata.get("name")))
-        for key, entry in metadata.items():
-            if key != "attributes" and (key in _PACKING or isinstance(entry, (dict, list, tuple))):
-                yield from _codecs(entry, key in _PACKING)
 
 
 def write_zarr(predictions: Predictions, path: Path) -> None:

@@ -1,0 +1,247 @@
+"""Small files that claim or unpack to much: refused before memory is taken, with one sentence."""
+
+import gzip
+import json
+import struct
+import subprocess
+import sys
+import zipfile
+
+import numcodecs
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+import zarr
+from test_files_damaged import npy
+
+import veridical as vd
+
+LARGE = 1 << 28
+#: How much more a process may take than before, whatever the file claims: what docs/files.md states, for small files.
+MOST = 150 << 20
+
+PROGRAM = """
+import resource, sys
+import veridical as vd
+from veridical.errors import VeridicalError
+vd.load(sys.argv[2])  # imports what the format needs
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    vd.load(sys.argv[1])
+except VeridicalError as error:
+    print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def assert_refused(path, message):
+    """One sentence, and little memory."""
+    warm = path.parent / f"warm{path.suffix}"
+    if path.suffix == ".pt":
+        torch.save(torch.full((1, 2, 2), 0.5), warm)
+    else:
+        vd.save(vd.Predictions(np.full((1, 2, 2), 0.5)), warm)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, path, warm], capture_output=True, text=True, check=True)
+    sentence, growth = done.stdout.splitlines()
+    assert message in sentence
+    assert int(growth) < MOST, f"{int(growth) >> 20} MB"
+
+
+@pytest.mark.parametrize("column", ["x", "source"])
+def test_parquet_of_repeated_texts(tmp_path, column):
+    """50,000 times the same text of 90,000 characters, stored once."""
+    path = tmp_path / "p.parquet"
+    n = 50_000
+    columns = {"sample": np.arange(n), "source": pa.array(["s"] * n), "x": np.full(n, 0.5), "y": np.full(n, 0.5)}
+    columns[column] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array(["a" * 90_000]))
+    pq.write_table(pa.table(columns), path, store_schema=False)
+    if column == "x":
+        assert_refused(path, "column 'x' of")
+    else:
+        assert vd.load(path).source_names == ("a" * 90_000,)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "gzip", "snappy"])
+def test_parquet_of_constant_columns(tmp_path, compression):
+    path = tmp_path / "p.parquet"
+    constant = pa.array(np.zeros(40_000_000, np.float32))
+    schema = pa.schema([("x", pa.float32()), ("y", pa.float32())])
+    with pq.ParquetWriter(path, schema, compression=compression) as writer:
+        writer.write_table(pa.table([constant, constant], schema=schema), row_group_size=40_000_000)
+    assert path.stat().st_size < 1 << 20
+    assert_refused(path, "far more than its")
+
+
+def test_parquet_whose_contents_lie_about_their_sizes(tmp_path):
+    """A page of half a gigabyte of zeros, while the table of contents states a few bytes."""
+    path = tmp_path / "p.parquet"
+    values = pa.array([b"\0" * (1 << 25)] * 8)
+    table = pa.table({"label": values.cast(pa.string()), "x": np.zeros(8), "y": np.zeros(8)})
+    pq.write_table(table, path, compression="zstd", use_dictionary=False, write_statistics=False)
+    assert path.stat().st_size < 1 << 20
+    assert_refused(path, "far more than its")
+
+
+@pytest.mark.parametrize("name", ["labels", "class_names", "source_names"])
+def test_npz_with_too_many_labels_or_names(tmp_path, name):
+    path = tmp_path / "p.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("probs.npy", npy("(1, 2, 2)", "'<f4'", np.full(4, 0.5, "<f4").tobytes()))
+        archive.writestr(f"{name}.npy", npy(f"({LARGE // 8},)", "'<i8'", bytes(LARGE)))
+    assert_refused(path, f"(array {name}) has shape (33554432,)")
+
+
+def test_npz_with_long_names(tmp_path):
+    path = tmp_path / "p.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("probs.npy", npy("(1, 2, 2)", "'<f4'", np.full(4, 0.5, "<f4").tobytes()))
+        archive.writestr("class_names.npy", npy("(2,)", f"'|S{LARGE // 300}'", bytes(LARGE // 300 * 2)))
+    assert_refused(path, "entries of 894,784 bytes")
+
+
+def write_store(path, codec, content, *, version=3, shape=(1, 2, 2), chunk=(1, 2, 2), shards=None):
+    """A store of float32 whose every chunk file is ``content``."""
+    group = zarr.open_group(str(path), mode="w", zarr_format=version)
+    options = {"shards": shards} if shards else {}
+    array = group.create_array("probs", shape=shape, chunks=chunk, dtype="float32", compressors=codec, **options)
+    array[...] = 0.5
+    for file in (path / "probs").rglob("*"):
+        if file.is_file() and not file.name.startswith((".z", "zarr")) and content is not None:
+            file.write_bytes(content)
+
+
+ZEROS = bytes(LARGE)
+
+
+@pytest.mark.parametrize("name", ["zstd", "gzip", "blosc claim", "zstd claim", "zstd of unknown size", "shard"])
+def test_zarr_chunks_that_unpack_to_much(tmp_path, name):
+    path = tmp_path / "p.zarr"
+    if name == "zstd":
+        write_store(path, zarr.codecs.ZstdCodec(), numcodecs.Zstd().encode(ZEROS))
+    elif name == "gzip":
+        write_store(path, zarr.codecs.GzipCodec(), gzip.compress(ZEROS))
+    elif name == "blosc claim":
+        blosc = bytearray(numcodecs.Blosc().encode(bytes(16)))
+        blosc[4:8] = struct.pack("<I", 2**31 - 17)
+        write_store(path, zarr.codecs.BloscCodec(), bytes(blosc))
+    elif name == "zstd claim":
+        write_store(path, zarr.codecs.ZstdCodec(), b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 1 << 33) + b"\x01\0\0")
+    elif name == "zstd of unknown size":
+        # A frame with a window and no size: blocks of 128 kB, each one byte repeated.
+        block = (1 << 1 | (1 << 17) << 3).to_bytes(3, "little") + b"\0"
+        write_store(path, zarr.codecs.ZstdCodec(), b"\x28\xb5\x2f\xfd\x00\x38" + block * 2000 + b"\x01\0\0")
+    else:
+        packed = numcodecs.Zstd().encode(ZEROS)
+        index = struct.pack("<QQ", 0, len(packed)) * 2
+        write_store(path, zarr.codecs.ZstdCodec(), packed + index + bytes(4), shards=(1, 2, 2), chunk=(1, 1, 2))
+    assert_refused(path, "claims more than a chunk of shape (1, 2, 2) holds")
+
+
+def test_zarr_chunks_that_are_said_to_be_large(tmp_path):
+    """The chunk is said to be half a gigabyte, and the array is small."""
+    path = tmp_path / "p.zarr"
+    write_store(path, zarr.codecs.ZstdCodec(), numcodecs.Zstd().encode(ZEROS))
+    metadata = json.loads((path / "probs" / "zarr.json").read_text())
+    metadata["chunk_grid"]["configuration"]["chunk_shape"] = [1, LARGE // 8, 2]
+    (path / "probs" / "zarr.json").write_text(json.dumps(metadata))
+    assert_refused(path, "far more than its")
+
+
+@pytest.mark.parametrize("options", [{"dtype": "<U100000"}, {"encode_dtype": "S100000", "decode_dtype": "<f4"}])
+def test_zarr_filters_compute_with_numbers(tmp_path, options):
+    path = tmp_path / "p.zarr"
+    write_store(path, None, None, version=2)
+    metadata = json.loads((path / "probs" / ".zarray").read_text())
+    metadata["filters"] = [{"id": "delta" if "dtype" in options else "astype", **options}]
+    (path / "probs" / ".zarray").write_text(json.dumps(metadata))
+    assert_refused(path, "write numbers")
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "blosc", None])
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr_codecs_that_are_read(tmp_path, codec, version):
+    values = np.random.default_rng(0).dirichlet(np.ones(3), (2, 500)).astype(np.float32)
+    if version == 2:
+        compressor = {"zstd": numcodecs.Zstd(), "gzip": numcodecs.GZip(), "blosc": numcodecs.Blosc(), None: None}[codec]
+    else:
+        codecs = zarr.codecs
+        compressor = {
+            "zstd": codecs.ZstdCodec(), "gzip": codecs.GzipCodec(), "blosc": codecs.BloscCodec(), None: None
+        }[codec]  # fmt: skip
+    group = zarr.open_group(str(tmp_path / "p.zarr"), mode="w", zarr_format=version)
+    array = group.create_array("probs", shape=values.shape, chunks=(1, 120, 3), dtype="float32", compressors=compressor)
+    array[...] = values
+    np.testing.assert_array_equal(vd.load(tmp_path / "p.zarr").values, values)
+
+
+@pytest.mark.parametrize("content", ["stride 0", "many tensors", "shared lists"])
+def test_pt_that_claims_much(tmp_path, content):
+    path = tmp_path / "p.pt"
+    if content == "stride 0":
+        torch.save(torch.zeros(1).expand(10_000, 10_000, 2_000), path)
+        message = "claims 800,000,000,000 bytes of content"
+    elif content == "many tensors":
+        half = torch.zeros(1, dtype=torch.bfloat16).expand(1000, 10_000)  # copied when it becomes float32
+        torch.save([half] * 1000, path)
+        message = "far more than its"
+    else:
+        shared = [0]
+        for _ in range(60):
+            shared = [shared, shared]
+        torch.save({"probs": torch.full((1, 2, 2), 0.5), "class_names": shared}, path)
+        message = "holds more than 1,000,000 values"
+    assert_refused(path, message)
+
+
+def test_csv_of_few_pairs_in_many_columns(tmp_path):
+    path = tmp_path / "p.csv"
+    n, classes = 1000, 500
+    rows = "".join(f"{i},s{i}" + ",0" * classes + "\n" for i in range(n))
+    path.write_text("sample,source," + ",".join(f"c{l}" for l in range(classes)) + "\n" + rows)
+    assert_refused(path, "under 1% of all pairs")
+
+
+def test_csv_header_of_many_columns_is_read_in_time(tmp_path):
+    """40,000 columns took 15 seconds when each name was compared with all before."""
+    path = tmp_path / "wide.csv"
+    names = [f"c{l}" for l in range(200_000)]
+    path.write_text(",".join(names) + "\n" + ",".join(["0.5"] * len(names)) + "\n")
+    program = (
+        "import resource, sys; import veridical as vd; vd.load; resource.setrlimit(resource.RLIMIT_CPU, (30, 30)); "
+        "print(vd.load(sys.argv[1], kind='logits').n_classes)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "200000"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"compression": "none"},
+        {"compression": "gzip", "use_dictionary": False},
+        {"compression": "zstd", "data_page_version": "2.0", "write_page_index": True},
+        {"compression": "snappy", "write_statistics": False, "write_page_checksum": True},
+        {"compression": "lz4", "data_page_size": 64, "dictionary_pagesize_limit": 64},
+        {"use_byte_stream_split": ["x", "y"], "use_dictionary": ["source"], "store_schema": False},
+    ],
+    ids=lambda options: "-".join(options),
+)
+def test_parquet_of_other_writers_is_read(tmp_path, options):
+    rng = np.random.default_rng(0)
+    x = rng.random(3000)
+    table = pa.table(
+        {
+            "sample": np.tile(np.arange(1000), 3),
+            "source": pa.array(np.repeat(["a", "b", "c"], 1000)),
+            "label": pa.array([["x", "y"][n % 2] for n in range(1000)] * 3),
+            "x": x,
+            "y": 1 - x,
+        }
+    )
+    pq.write_table(table, tmp_path / "p.parquet", row_group_size=700, **options)
+    loaded = vd.load(tmp_path / "p.parquet")
+    np.testing.assert_array_equal(loaded.values, np.stack([x, 1 - x], -1).reshape(3, 1000, 2))
+    assert loaded.source_names == ("a", "b", "c")
+    assert loaded.labels.tolist() == [0, 1] * 500
