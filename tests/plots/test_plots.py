@@ -155,3 +155,16 @@ def test_dark_theme_has_colours_of_its_own(outcomes):
 def test_plots_need_labels():
     with pytest.raises(errors.ParameterError, match="give labels and probabilities"):
         plots.reliability_diagram([0.5, 0.7])
+
+
+@pytest.mark.compiled
+def test_source_value_draws_effects_and_needs_labels():
+    rng = np.random.default_rng(0)
+    ensemble = vd.Predictions(random_ensemble(rng, 3, 60, 4), rng.integers(0, 4, 60))
+    inspection = vd.inspect(ensemble)
+    ax = plots.source_value(inspection)
+    dots = artists(ax, "value-")
+    for s, source in enumerate(inspection.value.sources):
+        assert dots[f"value-{s}"].get_xydata().tolist() == [[source.nll_without.value, s]]
+    with pytest.raises(errors.ParameterError, match="needs labels"):
+        plots.source_value(vd.Predictions(ensemble.values))

@@ -90,6 +90,18 @@ def test_colours_follow_the_theme(report):
         assert light not in figures
 
 
+def test_printed_page_keeps_its_colours(report):
+    printed = report.html.partition("@media print {")[2]
+    assert "print-color-adjust: exact" in printed.partition("</style>")[0]
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report.json", "report"])
+def test_report_is_refused_under_other_names(tmp_path, name):
+    with pytest.raises(errors.FileFormatError, match=r"does not end in \.html; a report is written as an HTML page"):
+        vd.build_report(labelled_ensemble(2, 20).values, out=tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_colours_have_one_role_each():
     light = [pair[0] for pair in COLOURS.values()]
     assert len(light) == len(set(light))

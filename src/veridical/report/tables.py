@@ -100,7 +100,7 @@ def _metric_cell(row: SummaryRow, best: float) -> Cell:
 
 def advice_table(advice: Advice) -> Table:
     """How far each method is behind the best, for both questions."""
-    titles = {"confidence": "Confidence of the label (ECE)", "distribution": "Whole distribution (NLL)"}
+    titles = {"confidence": "Confidence (ECE)", "distribution": "Distribution (NLL)"}
     rows = []
     for choice in (advice.confidence, advice.distribution):
         for standing in choice.standings:
