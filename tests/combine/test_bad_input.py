@@ -1,8 +1,12 @@
 """What discover refuses, by name, place and value."""
 
+import naive
 import numpy as np
 import pytest
+from conftest import examples
 from ensembles import random_ensemble
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import veridical as vd
 from veridical import errors
@@ -135,3 +139,24 @@ def test_errors_share_a_base():
     assert issubclass(errors.NotNormalisedError, errors.VeridicalError)
     assert issubclass(errors.NotNormalisedError, ValueError)
     assert str(errors.UnknownNameError("a sentence.")) == "a sentence."
+
+
+@settings(max_examples=examples(200))
+@given(data=st.data(), skip_missing=st.booleans())
+def test_error_names_the_first_invalid_source(data, skip_missing):
+    """The first source that is absent or not a distribution, whichever comes first, as plain loops find it."""
+    n_sources, n_classes = data.draw(st.integers(1, 4)), data.draw(st.sampled_from([2, 3, 50]))
+    valid, absent = [1.0] + [0.0] * (n_classes - 1), [np.nan] * n_classes
+    invalid = [[2.0, *valid[1:]], [-0.5, 1.5, *valid[2:]], [np.nan, 1.0, *valid[2:]], [np.inf, *valid[1:]]]
+    row = st.one_of(st.just(valid), st.just(absent), st.sampled_from(invalid))
+    rows = data.draw(st.lists(row, min_size=n_sources, max_size=n_sources))
+    fault, source = naive.first_fault([naive.as_probabilities(row, "probs") for row in rows], 1e-5, skip_missing)
+    probs = np.array(rows)[:, None]
+    missing = "skip" if skip_missing else "raise"
+    if fault == "fine":
+        vd.discover(probs, missing=missing)
+        return
+    with pytest.raises(errors.VeridicalError) as caught:
+        vd.discover(probs, missing=missing)
+    assert isinstance(caught.value, errors.MissingSourceError) == (fault in ("absent", "nobody"))
+    assert fault == "nobody" or f"source {source}" in str(caught.value)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridical._kernels.jit import exact_kernel, kernel
+from veridical._kernels.jit import exact_kernel, inner, kernel
 
 _LOOKED_UP_TOGETHER = 1024
 
 
-@kernel
+@inner
 def _bin_of(w, edges):
     """The bin b with ``edges[b] < w <= edges[b+1]``, by halving; beyond the ends: the end bins."""
     low, size = 0, edges.shape[0] - 1
@@ -20,13 +20,13 @@ def _bin_of(w, edges):
     return low
 
 
-@kernel
+@inner
 def _searched_bins(confidence, edges, bins):
     for i in range(confidence.shape[0]):
         bins[i] = _bin_of(confidence[i], edges)
 
 
-@kernel
+@inner
 def _equal_width_bins(confidence, n_bins, bins):
     """The same bins where ``edges = linspace(0, 1, B + 1)``: a guess, put right by the edges, which are b * (1 / B)."""
     step, last = 1.0 / n_bins, np.float64(n_bins - 1)
@@ -39,7 +39,7 @@ def _equal_width_bins(confidence, n_bins, bins):
         bins[i] = np.int32(b if b < last else last)
 
 
-@kernel
+@inner
 def _count_samples(confidence, correct, bins, sums, counts):
     """Add up samples per bin; four sets of sums take turns, so that neighbours in a bin need not wait for each other.
 
@@ -53,7 +53,7 @@ def _count_samples(confidence, correct, bins, sums, counts):
         counts[entry] += np.int64(1) + (np.int64(correct[i]) << np.int64(32))
 
 
-@kernel
+@inner
 def _add_weights(confidence, correct, weight, bins, result):
     for i in range(confidence.shape[0]):
         b = bins[i]

@@ -15,7 +15,8 @@ import math
 
 import numpy as np
 
-from veridical._kernels.jit import exact_kernel, kernel
+from veridical._kernels.bits import bits_of, float_of
+from veridical._kernels.jit import inner, inner_by_precision
 
 _LN2 = math.log(2.0)
 # ln 2 in two parts: the first has so few bits that n times it is exact.
@@ -28,11 +29,10 @@ _ONE_BITS_32, _ONE_BITS_64 = 127 << 23, 1023 << 52
 _INVERSE_FACTORIALS = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
 
-@kernel
 def _log32(x):
-    bits = np.float32(x).view(np.int32)
+    bits = bits_of(x)
     exponent = np.int32(np.int32(bits - np.int32(_SQRT_HALF_BITS_32)) >> np.int32(23))
-    m = np.int32(bits - np.int32(exponent << np.int32(23))).view(np.float32)
+    m = float_of(np.int32(bits - np.int32(exponent << np.int32(23))))
     t = (m - np.float32(1)) / (m + np.float32(1))
     q = t * t
     series = np.float32(1 / 9)
@@ -43,11 +43,10 @@ def _log32(x):
     return np.float32(exponent) * np.float32(_LN2) + np.float32(2) * t * series
 
 
-@kernel
 def _log64(x):
-    bits = np.float64(x).view(np.int64)
+    bits = bits_of(x)
     exponent = np.int64(np.int64(bits - np.int64(_SQRT_HALF_BITS_64)) >> np.int64(52))
-    m = np.int64(bits - np.int64(exponent << np.int64(52))).view(np.float64)
+    m = float_of(np.int64(bits - np.int64(exponent << np.int64(52))))
     t = (m - 1.0) / (m + 1.0)
     q = t * t
     series = 1 / 21
@@ -56,10 +55,11 @@ def _log64(x):
     return np.float64(exponent) * _LN2 + 2.0 * t * series
 
 
-@exact_kernel  # the two-part ln 2 only works if its parts are not added together
 def _exp32(x):
-    n = np.floor(x * np.float32(1 / _LN2) + np.float32(0.5))
-    r = x - n * np.float32(_LN2_HIGH_32) - n * np.float32(_LN2_LOW_32)
+    bounded = np.float32(-87) if x < np.float32(-87) else x
+    bounded = np.float32(88) if bounded > np.float32(88) else bounded
+    n = np.floor(bounded * np.float32(1 / _LN2) + np.float32(0.5))
+    r = bounded - n * np.float32(_LN2_HIGH_32) - n * np.float32(_LN2_LOW_32)
     series = np.float32(1 / 5040)
     series = np.float32(1 / 720) + r * series
     series = np.float32(1 / 120) + r * series
@@ -69,48 +69,41 @@ def _exp32(x):
     series = np.float32(1) + r * series
     series = np.float32(1) + r * series
     power = np.int32(np.int32(n) << np.int32(23))
-    return series * np.int32(power + np.int32(_ONE_BITS_32)).view(np.float32)
+    result = series * float_of(np.int32(power + np.int32(_ONE_BITS_32)))
+    result = np.float32(0) if x < np.float32(-87) else result
+    return np.float32(np.inf) if x > np.float32(88) else result
 
 
-@exact_kernel
 def _exp64(x):
-    n = np.floor(x * (1 / _LN2) + 0.5)
-    r = x - n * _LN2_HIGH_64 - n * _LN2_LOW_64
+    bounded = -708.0 if x < -708.0 else x
+    bounded = 709.0 if bounded > 709.0 else bounded
+    n = np.floor(bounded * (1 / _LN2) + 0.5)
+    r = bounded - n * _LN2_HIGH_64 - n * _LN2_LOW_64
     series = 0.0
     for coefficient in _INVERSE_FACTORIALS:
         series = coefficient + r * series
     power = np.int64(np.int64(n) << np.int64(52))
-    return series * np.int64(power + np.int64(_ONE_BITS_64)).view(np.float64)
+    result = series * float_of(np.int64(power + np.int64(_ONE_BITS_64)))
+    result = 0.0 if x < -708.0 else result
+    return np.inf if x > 709.0 else result
 
 
-@kernel
+_log = inner_by_precision(_log32, _log64)
+_exp = inner_by_precision(_exp32, _exp64)  # the two parts of ln 2 only work because they are not added together
+
+
+@inner
 def log_into(values, out):
     """``out[i] = ln values[i]``; values are positive and normal (zeros give a finite number of no meaning)."""
-    if values.itemsize == 4:
-        for i in range(values.shape[0]):
-            out[i] = _log32(values[i])
-    else:
-        for i in range(values.shape[0]):
-            out[i] = _log64(values[i])
+    for i in range(values.shape[0]):
+        out[i] = _log(values[i])
 
 
-@kernel
+@inner
 def exp_in_place(values):
     """``values[i] = exp values[i]``.
 
-    What would be no normal number any more is 0, what would overflow is infinite, and NaN stays NaN.
+    What would be smaller than the smallest normal number is 0, what would overflow is infinite, and NaN stays NaN.
     """
-    if values.itemsize == 4:
-        for i in range(values.shape[0]):
-            x = values[i]
-            bounded = np.float32(-87) if x < np.float32(-87) else x
-            bounded = np.float32(88) if bounded > np.float32(88) else bounded
-            result = np.float32(0) if x < np.float32(-87) else _exp32(bounded)
-            values[i] = np.float32(np.inf) if x > np.float32(88) else result
-    else:
-        for i in range(values.shape[0]):
-            x = values[i]
-            bounded = -708.0 if x < -708.0 else x
-            bounded = 709.0 if bounded > 709.0 else bounded
-            result = 0.0 if x < -708.0 else _exp64(bounded)
-            values[i] = np.inf if x > 709.0 else result
+    for i in range(values.shape[0]):
+        values[i] = _exp(values[i])

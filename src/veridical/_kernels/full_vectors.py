@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from veridical._kernels.jit import exact_kernel, kernel
+from veridical._kernels.jit import exact_inner, inner, kernel
 from veridical._kernels.projection import project_onto_winner
 
 #: Scores this small are multiplied by its inverse before they are divided by their sum: 1 / 5e-324 overflows.
 _TINY = 2.0**-1000
 
 
-@kernel
+@inner
 def _sum(row):
     total = 0.0
     for l in range(row.shape[0]):
@@ -17,7 +17,7 @@ def _sum(row):
     return total
 
 
-@exact_kernel  # reordered, two factors could become one that overflows
+@exact_inner  # reordered, two factors could become one that overflows
 def _multiply(row, factor):
     for l in range(row.shape[0]):
         row[l] *= factor

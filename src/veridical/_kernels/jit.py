@@ -3,6 +3,9 @@
 Kernels release the GIL and run serially: parallelism is a matter of handing blocks of samples to a
 thread pool (:mod:`veridical._parallel`), which keeps results independent of the number of threads and is
 safe under fork, several Python threads, and Dask.
+
+A kernel is called from Python.  The functions it is made of are declared ``inner``: they are compiled as part of the
+kernels that call them (:mod:`veridical._kernels.inner_functions`) and cannot be called from Python.
 """
 
 from __future__ import annotations
@@ -13,12 +16,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
+from numba.core import types
+from numba.extending import overload
+
+from veridical._kernels.inner_functions import INNER_OPTIONS
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 #: Reordering and fusing of sums is allowed, so that reductions vectorise; NaN and infinity keep their
 #: meaning, because the loaders recognise bad input by them.
 RELAXED = {"reassoc", "contract", "arcp", "nsz"}
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
 def _fingerprint() -> str:
@@ -34,10 +43,10 @@ _SOURCES = _fingerprint()
 
 def _compile(function: _Function, **options: Any) -> _Function:
     try:
-        dispatcher = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
+        dispatcher = numba.njit(**_OPTIONS, cache=True, **options)(function)
     except RuntimeError:
         # Neither the package nor the user's cache directory can be written: compile in memory.
-        dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        dispatcher = numba.njit(**_OPTIONS, **options)(function)
     # Numba stamps a cached kernel with its own file's date only, so a change in a kernel it inlines would
     # go unnoticed.  The stamp is replaced by a hash over all kernels.
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
@@ -54,3 +63,50 @@ def kernel(function: _Function) -> _Function:
 def exact_kernel(function: _Function) -> _Function:
     """Compile ``function`` with every floating-point operation in the order it is written."""
     return _compile(function, fastmath=False)  # unset, it would be inherited from a relaxed caller
+
+
+def inner(function: _Function) -> _Function:
+    """Compile ``function`` into the kernels that call it, with sums reordered as in :func:`kernel`."""
+    return numba.njit(**_OPTIONS, **INNER_OPTIONS, fastmath=RELAXED)(function)  # type: ignore[no-any-return]
+
+
+def exact_inner(function: _Function) -> _Function:
+    """Compile ``function`` into the kernels that call it, in the order of operations it is written."""
+    return numba.njit(**_OPTIONS, **INNER_OPTIONS, fastmath=False)(function)  # type: ignore[no-any-return]
+
+
+def inner_by_precision(single: Callable[[Any], Any], double: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """An inner function of one number: ``single`` for a float32, ``double`` for a float64.
+
+    Sums are not reordered, but multiplications are fused into them.
+    """
+
+    def by_precision(x: Any) -> Any:
+        return single(x) if x.dtype == np.float32 else double(x)
+
+    _choose_when_compiled(by_precision, lambda x: single if x == types.float32 else double, {"contract"})
+    return by_precision
+
+
+def inner_by_layout(
+    by_source: Callable[..., Any], by_class: Callable[..., Any], *, exact: bool = False
+) -> Callable[..., Any]:
+    """An inner function whose second argument is None or True: ``by_source`` where it is None, else ``by_class``.
+
+    The other one is not compiled.
+    """
+
+    def by_layout(*arguments: Any) -> Any:
+        return (by_source if arguments[1] is None else by_class)(*arguments)
+
+    def choose(*argument_types: Any) -> Callable[..., Any]:
+        return by_source if argument_types[1] == types.none else by_class
+
+    _choose_when_compiled(by_layout, choose, False if exact else RELAXED)
+    return by_layout
+
+
+def _choose_when_compiled(stub: Callable[..., Any], choose: Callable[..., Any], fastmath: set[str] | bool) -> None:
+    """Have Numba compile, wherever ``stub`` is called, what ``choose`` returns for the types of the arguments."""
+    if not numba.config.DISABLE_JIT:
+        overload(stub, strict=False, jit_options={**_OPTIONS, **INNER_OPTIONS, "fastmath": fastmath})(choose)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from veridical._kernels.elementary import exp_in_place
-from veridical._kernels.jit import kernel
+from veridical._kernels.jit import inner, kernel
 
 
-@kernel
+@inner
 def _weighted_logs(logs, shares, n, scores):
     """``scores[l] = sum_s shares[s, n] logs[s, n, l]``, shifted so that the largest is 0; returns the shift."""
     scores[:] = 0.0

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from veridical._kernels.jit import kernel
+from veridical._kernels.jit import inner
 
 _CACHE_LINE = 64
 _READ, _LEVEL_TWO, _DATA = 0, 2, 1
@@ -39,7 +39,7 @@ def _prefetch_line(typing_context, array, index):
     return types.void(array, types.intp), _emit_prefetch
 
 
-@kernel
+@inner
 def _prefetch_lines(array, start, stop):
     for index in range(start, stop, _CACHE_LINE // array.itemsize):
         _prefetch_line(array, index)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridical._kernels.jit import kernel
+from veridical._kernels.jit import inner, kernel
 
 
-@kernel
+@inner
 def _excess(z, level):
     """``sum_l max(z[l] - level, 0)``."""
     total = zero = z.dtype.type(0)
@@ -17,7 +17,7 @@ def _excess(z, level):
     return total
 
 
-@kernel
+@inner
 def _count_above(z, level):
     count = np.int32(0)
     for l in range(z.shape[0]):
@@ -25,7 +25,7 @@ def _count_above(z, level):
     return count
 
 
-@kernel
+@inner
 def project_onto_winner(z, c, margin):
     """Move ``z`` (in place) to the nearest point of the simplex with ``z[c] >= z[l] + margin`` for all other l.
 

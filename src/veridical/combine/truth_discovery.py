@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from veridical._kernels.discovery import Options, Outputs, discover_block
-from veridical._kernels.loading import ABSENT, FINE, LOG_PROBS, LOGITS, NOBODY, PROBS, Layout
+from veridical._kernels.discovery import Options, Outputs, allocate_scratch, discover_block
+from veridical._kernels.loading import Layout, allocate_group
 from veridical._parallel import run_blocks
+from veridical.combine.near_ties import mean_labels
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import (
@@ -27,7 +30,6 @@ from veridical.predictions.validation import (
 
 Missing = Literal["raise", "skip"]
 
-_KIND_CODE = {"probs": PROBS, "logits": LOGITS, "log_probs": LOG_PROBS}
 #: Below this many classes a sample is laid out by class, so that inner loops run over the sources.
 _FEW_CLASSES = 48
 #: How much of the input is held in the processor's cache at a time, and handed to a thread at a time.
@@ -35,6 +37,9 @@ _GROUP_BYTES, _MOST_IN_GROUP = 160 * 1024, 64
 _BLOCK_BYTES, _MOST_IN_BLOCK = 16 * 1024**2, 512
 #: Input that needs converting is copied in pieces of this size, one per thread.
 _COPY_BYTES = 2 * 1024**2
+#: By how many units of rounding the mean of probabilities that a kernel computed from logits can be wrong: the shift
+#: by the largest, the exponential and the division, each with a margin.
+_SOFTMAX_ERROR = 32
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +147,8 @@ def discover(
     Notes
     -----
     The label is that of the plain mean of the probabilities as given, summed in float64 in the order of the sources;
-    ties go to the lowest index.  Rows that sum to one within the tolerance of their dtype, but not within rounding,
+    ties go to the lowest index.  For logits and log-probabilities these are the softmax and the exponential in float64.
+    Rows that sum to one within the tolerance of their dtype, but not within rounding,
     are then scaled to sum one.
 
     The first call for a dtype compiles the kernel (some seconds) and stores it on disk for later processes.
@@ -165,89 +171,164 @@ def discover(
     >>> bool(truth.probs[0, 0] > probs.mean(axis=0)[0, 0])
     True
     """
-    given = as_predictions(predictions, kind, sources_axis)
+    predictions = as_predictions(predictions, kind, sources_axis)
     check_choice(missing, ("raise", "skip"), "missing")
+    dtype = np.finfo(predictions.result_dtype)
+    are_probs = predictions.kind == "probs"
     options = Options(
-        kind=_KIND_CODE[given.kind],
+        tolerance=predictions.sum_tolerance,
+        rounding=16 * float(dtype.eps),
         skip_missing=missing == "skip",
         keep_label=bool(accuracy_preserving),
-        tolerance=given.sum_tolerance,
         tol=check_real(tol, "tol", 0.0),
         max_iter=check_integer(max_iter, "max_iter", 0),
         margin=LABEL_MARGIN,
-        by_class=given.n_classes < _FEW_CLASSES,
-        group=_fitting(_GROUP_BYTES, _MOST_IN_GROUP, given),
+        group=_samples_within(_GROUP_BYTES, _MOST_IN_GROUP, predictions),
+        near=4 if are_probs else _SOFTMAX_ERROR,
+        exact_scores=are_probs,
+        eps=float(dtype.eps),
+        tiny=float(dtype.tiny),
     )
-    outputs = _allocate(given, options.max_iter if trace else None)
-    _run(given, options, outputs, n_threads)
+    outputs = _allocate(predictions, options.max_iter if trace else None)
+    _run(predictions, options, outputs, n_threads)
     return Truth(*outputs[:-1], trace=outputs.trace if trace else None)
 
 
-def _fitting(n_bytes: int, most: int, given: Predictions) -> int:
+def _samples_within(n_bytes: int, most: int, predictions: Predictions) -> int:
     """How many samples fit into so much memory: at least one, at most ``most``."""
-    per_sample = given.n_sources * given.n_classes * given.result_dtype.itemsize
+    per_sample = predictions.n_sources * predictions.n_classes * predictions.result_dtype.itemsize
     return max(1, min(most, n_bytes // per_sample))
 
 
-def _allocate(given: Predictions, traced_iterations: int | None) -> Outputs:
-    n_samples, dtype = given.n_samples, given.result_dtype
+def _allocate(predictions: Predictions, traced_iterations: int | None) -> Outputs:
+    n_samples, dtype = predictions.n_samples, predictions.result_dtype
     return Outputs(
-        probs=np.empty((n_samples, given.n_classes), dtype),
-        reliability=np.empty((given.n_sources, n_samples), dtype),
+        probs=np.empty((n_samples, predictions.n_classes), dtype),
+        reliability=np.empty((predictions.n_sources, n_samples), dtype),
         hv=np.empty(n_samples, dtype),
-        prediction=np.empty(n_samples, np.int64),
+        prediction=np.full(n_samples, -1, np.int64),
         n_iter=np.empty(n_samples, np.int32),
         converged=np.empty(n_samples, np.bool_),
         trace=np.empty((0 if traced_iterations is None else traced_iterations + 1, n_samples), dtype),
     )
 
 
-def _run(given: Predictions, options: Options, outputs: Outputs, n_threads: int | None) -> None:
-    """Blocks of samples on the thread pool; the first bad sample, in the order of samples, is reported."""
-    whole = given.values if given.is_stacked and _is_readable(given.values, given.result_dtype) else None
-    size = _fitting(_COPY_BYTES if whole is None else _BLOCK_BYTES, _MOST_IN_BLOCK, given)
+class _Workspace(threading.local):
+    """Memory that a thread uses for all its blocks of at most ``size`` samples."""
 
-    def work(first: int) -> tuple[int, int, int]:
-        stop = min(first + size, given.n_samples)
-        block = _converted(given, first, stop) if whole is None else whole[:, first:stop]
-        return discover_block(*_as_run(block), options, outputs, first)  # type: ignore[no-any-return]
+    def __init__(self, predictions: Predictions, size: int, group: int) -> None:
+        shape, dtype = (predictions.n_sources, predictions.n_classes), predictions.result_dtype
+        #: Numba compiles what is needed for one of the two: see :mod:`veridical._kernels.layouts`.
+        self.by_class = True if predictions.n_classes < _FEW_CLASSES else None
+        self.group = allocate_group(min(group, size), *shape, self.by_class, dtype)
+        self.scratch = allocate_scratch(min(group, size), *shape, self.by_class, dtype)
+        self._dtype, self._numbers = dtype, size * shape[0] * shape[1]
 
-    starts = range(0, given.n_samples, size)
-    for first, (status, source, sample) in zip(starts, run_blocks(work, starts, n_threads), strict=True):
-        if status != FINE:
-            _reject(given, status, source, first + sample)
+    @cached_property
+    def scores(self) -> Array:
+        """The scores of a block, in the dtype of the result."""
+        return np.empty(self._numbers, self._dtype)
+
+    @cached_property
+    def probs(self) -> Array:
+        """The probabilities of a block, where the scores are something else."""
+        return np.empty(self._numbers, self._dtype)
 
 
-def _is_readable(values: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether a kernel can walk this memory as it is."""
+def _run(predictions: Predictions, options: Options, outputs: Outputs, n_threads: int | None) -> None:
+    """Blocks of samples on the thread pool; the first invalid sample, in the order of samples, is reported."""
+    whole = _as_run(predictions.values) if predictions.is_stacked and _is_readable(predictions) else None
+    as_it_is = whole is not None and predictions.kind == "probs"
+    size = _samples_within(_BLOCK_BYTES if as_it_is else _COPY_BYTES, _MOST_IN_BLOCK, predictions)
+    workspace = _Workspace(predictions, min(size, predictions.n_samples), options.group)
+
+    def work(first: int) -> int:
+        stop = min(first + size, predictions.n_samples)
+        if whole is None:
+            scores, layout = _converted(predictions, first, stop, workspace.scores)
+        else:
+            scores, layout = whole[0], whole[1]._replace(start=first * whole[1].sample_stride, n_samples=stop - first)
+        if predictions.kind != "probs":
+            scores, layout = _probabilities(scores, layout, predictions.kind, workspace.probs)
+        arguments = scores, layout, options, workspace.by_class, workspace.group, workspace.scratch, outputs, first
+        invalid: int = discover_block(*arguments)
+        undecided = first + np.flatnonzero(outputs.prediction[first:stop] < 0)
+        if invalid < 0 and len(undecided):
+            outputs.prediction[undecided] = mean_labels(predictions, undecided)
+            discover_block(*arguments)
+        return invalid
+
+    starts = range(0, predictions.n_samples, size)
+    for first, invalid in zip(starts, run_blocks(work, starts, n_threads), strict=True):
+        if invalid >= 0:
+            _reject(predictions, first + invalid, options)
+
+
+def _is_readable(predictions: Predictions) -> bool:
+    """Whether a kernel can read this memory as it is."""
+    values, dtype = predictions.values, predictions.result_dtype
     steps_are_whole = all(step >= 0 and step % values.itemsize == 0 for step in values.strides)
-    return values.dtype == dtype and values.dtype.isnative and values.flags.aligned and steps_are_whole
+    scores_are_neighbours = values.strides[2] == values.itemsize
+    native = values.dtype == dtype and values.dtype.isnative and values.flags.aligned
+    return native and steps_are_whole and scores_are_neighbours
 
 
-def _converted(given: Predictions, first: int, stop: int) -> Array:
-    """A block of samples in the dtype of the result, source by source."""
-    block = np.empty((given.n_sources, stop - first, given.n_classes), given.result_dtype)
-    for target, source in zip(block, given, strict=True):
-        target[...] = source[first:stop]
-    return block
-
-
-def _as_run(block: Array) -> tuple[Array, Layout]:
-    """The memory of ``block`` as one read-only run, and where its numbers are in it.
+def _as_run(values: Array) -> tuple[Array, Layout]:
+    """The memory of ``values`` as one read-only run, and where its numbers are in it.
 
     One-dimensional, contiguous and read-only is what every layout looks like from here: stacked arrays, views,
     transposes and memory maps share one compiled kernel.
     """
-    steps = [step // block.itemsize for step in block.strides]
-    span = 1 + sum((size - 1) * step for size, step in zip(block.shape, steps, strict=True))
-    run = np.lib.stride_tricks.as_strided(block, (span,), (block.itemsize,), writeable=False)
-    return run, Layout(0, *steps, *block.shape)
+    steps = [step // values.itemsize for step in values.strides]
+    span = 1 + sum((size - 1) * step for size, step in zip(values.shape, steps, strict=True))
+    run = np.lib.stride_tricks.as_strided(values, (span,), (values.itemsize,), writeable=False)
+    return run, Layout(0, *steps[:2], *values.shape)
 
 
-def _reject(given: Predictions, status: int, source: int, sample: int) -> None:
-    if status == NOBODY:
-        reject_nobody(sample)
-    if status == ABSENT:
-        reject_missing(given.source_name(source), sample)
-    row = next(values[sample] for s, values in enumerate(given) if s == source)
-    reject_row(row, given.kind, f"{given.source_name(source)}, sample {sample}", given.sum_tolerance)
+def _contiguous(numbers: Array, shape: tuple[int, int, int]) -> tuple[Array, Layout]:
+    """The same for numbers that follow each other."""
+    run = numbers.view()
+    run.flags.writeable = False
+    return run, Layout(0, shape[1] * shape[2], shape[2], *shape)
+
+
+def _converted(predictions: Predictions, first: int, stop: int, memory: Array) -> tuple[Array, Layout]:
+    """A block of samples in the dtype of the result, source by source."""
+    shape = predictions.n_sources, stop - first, predictions.n_classes
+    numbers = memory[: math.prod(shape)]
+    for target, source in zip(numbers.reshape(shape), predictions, strict=True):
+        target[...] = source[first:stop]
+    return _contiguous(numbers, shape)
+
+
+def _probabilities(scores: Array, layout: Layout, kind: Kind, memory: Array) -> tuple[Array, Layout]:
+    """A block of logits or log-probabilities as probabilities."""
+    from veridical._kernels.softmax import probabilities_into  # compiled only where it is needed
+
+    shape = layout.n_sources, layout.n_samples, layout.n_classes
+    numbers = memory[: math.prod(shape)]
+    probs = numbers.reshape(shape)
+    probabilities_into(scores, layout, kind == "logits", probs, probs.view(f"i{probs.itemsize}"), numbers)
+    return _contiguous(numbers, shape)
+
+
+def _reject(predictions: Predictions, sample: int, options: Options) -> NoReturn:
+    """Raise the error of an invalid sample: the first source that is absent or not a distribution."""
+    rows = [source[sample] for source in predictions]
+    absent = [bool(np.isnan(row).all()) for row in rows]
+    for s, row in enumerate(rows):
+        if absent[s] and not options.skip_missing:
+            reject_missing(predictions.source_name(s), sample)
+        if not absent[s] and not _is_distribution(row, predictions):
+            reject_row(row, predictions.kind, f"{predictions.source_name(s)}, sample {sample}", options.tolerance)
+    reject_nobody(sample)
+
+
+def _is_distribution(row: Array, predictions: Predictions) -> bool:
+    """Whether a source's scores are valid, with sums taken in the precision of the result, as in the kernels."""
+    scores = row.astype(predictions.result_dtype)
+    if predictions.kind == "logits":
+        return bool(np.isfinite(scores).all())
+    with np.errstate(over="ignore", invalid="ignore"):
+        probs = np.exp(scores) if predictions.kind == "log_probs" else scores
+        return bool((probs >= 0).all() and abs(probs.sum() - 1) <= predictions.sum_tolerance)
