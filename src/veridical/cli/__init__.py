@@ -31,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     _prepare_streams()
     code = run(arguments, interrupts)
     _close_streams()
+    if code == INTERRUPTED:
+        os._exit(code)  # without waiting for threads, which may compile for a minute
     sys.exit(code)
 
 
