@@ -86,10 +86,17 @@ class _Interrupts:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
             sys.__unraisablehook__(unraisable)
         elif not self.command_is_over:
-            again = threading.Timer(0.05, _thread.interrupt_main)
+            again = threading.Timer(0.05, _interrupt_main_thread)
             again.daemon = True
             with suppress(RuntimeError):  # the interpreter is shutting down
                 again.start()
+
+
+def _interrupt_main_thread() -> None:
+    if sys.platform == "win32":
+        _thread.interrupt_main()
+    else:  # a real signal, which also ends a wait in a system call
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def _explain(error: BaseException) -> int:
