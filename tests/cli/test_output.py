@@ -1,4 +1,4 @@
-"""Tables for people: at any width, everything that is in them can be read."""
+"""Printed tables: at any width, nothing is cut."""
 
 import pytest
 from rich.console import Console
@@ -10,8 +10,8 @@ HEADING = ["method", "ECE-KDE", "ECE", "KS", "NLL", "Brier", "Acc"]
 METHODS = ["DE", "temperature", "log-pool + matrix", "log-pool + truth-logit"]
 
 
-def figures(cell):
-    """A comparison's table: each cell another, so that it can be looked for."""
+def numbered_rows(cell):
+    """Rows of a comparison in which every cell is different."""
     return [[name, *(cell.format(10 * i + j) for j in range(1, 7))] for i, name in enumerate(METHODS)]
 
 
@@ -24,35 +24,35 @@ def printed(capsys, *table, width=80, **options):
 
 @pytest.mark.parametrize("cell", ["{:02d}.25±1.75*", "{:02d}.25±.75", "{:02d}.5", "infinite{:02d}*"])
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
-def test_every_figure_is_whole(capsys, cell, width):
-    rows = figures(cell)
+def test_numbers_are_never_cut(capsys, cell, width):
+    rows = numbered_rows(cell)
     text = printed(capsys, HEADING, rows, "A title", width=width)
-    shown = text.split()
+    words = text.split()
     for column in HEADING:
-        assert column in shown
+        assert column in words
     for row in rows:
-        for figure in row[1:]:
-            assert shown.count(figure) == 1
+        for number in row[1:]:
+            assert words.count(number) == 1
         for word in row[0].split():
-            assert word in shown
+            assert word in words
     assert max(map(len, text.splitlines())) <= width
 
 
-def test_a_wide_table_is_two_of_the_same_rows(capsys):
-    text = printed(capsys, HEADING, figures("{:02d}.25±1.75*"), "A title")
+def test_wide_table_is_printed_in_two_parts(capsys):
+    text = printed(capsys, HEADING, numbered_rows("{:02d}.25±1.75*"), "A title")
     assert text.count("A title") == 1
-    for name in ("method", *METHODS):  # names are whole where there is room
+    for name in ("method", *METHODS):  # names are not cut if they fit
         assert sum(line.startswith(f"{name} ") for line in text.splitlines()) == 2
     heads = [line.split() for line in text.splitlines() if line.startswith("method")]
     assert heads == [["method", "ECE-KDE", "ECE", "KS"], ["method", "NLL", "Brier", "Acc"]]
 
 
-def test_a_table_that_fits_is_one(capsys):
-    text = printed(capsys, HEADING, figures("{:02d}.25±.75"))
+def test_table_that_fits_is_printed_once(capsys):
+    text = printed(capsys, HEADING, numbered_rows("{:02d}.25±.75"))
     assert text.count("method") == 1
 
 
-def test_names_without_end_and_narrow_screens_lose_nothing(capsys):
+def test_long_names_and_narrow_screens_lose_nothing(capsys):
     name = "".join(f"{i:03d}" for i in range(60))
     text = printed(capsys, ["source", "figure"], [[name, "86.00±1.25*"]])
     assert name in "".join(line.replace("86.00±1.25*", "").strip() for line in text.splitlines())
@@ -60,13 +60,13 @@ def test_names_without_end_and_narrow_screens_lose_nothing(capsys):
     assert "86.00±1.25*" in printed(capsys, ["source", "figure"], [["a", "86.00±1.25*"]], width=15)
 
 
-def test_words_wrap(capsys):
+def test_columns_of_words_wrap(capsys):
     text = printed(capsys, ["name", ""], [["temperature", "word " * 40]], of_words=True)
     assert text.split().count("word") == 40
     assert "x" * 50 in printed(capsys, ["name", ""], [["temperature", "x" * 100]], of_words=True)
 
 
-def test_paths_stay_in_one_piece(capsys):
+def test_paths_are_not_broken(capsys):
     path = "/home/somebody/" + "a-long-name-" * 8 + "/report.html"
     Output().text(f"Some words before it, and then: wrote {path} and some more words")
     lines = capsys.readouterr().out.splitlines()
@@ -74,7 +74,7 @@ def test_paths_stay_in_one_piece(capsys):
     assert all(len(line) <= 80 for line in lines if line != path)
 
 
-def test_parts_are_about_equal():
+def test_columns_that_fit_makes_parts_of_about_equal_size():
     assert columns_that_fit([10] * 7, 60) == [range(4), range(4, 7)]
     assert columns_that_fit([10] * 5, 20) == [range(2), range(2, 4), range(4, 5)]
     assert columns_that_fit([50, 5], 20) == [range(1), range(1, 2)]

@@ -31,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     _prepare_streams()
     code = run(arguments, interrupts)
     _close_streams()
+    if code == INTERRUPTED:
+        os._exit(code)  # without waiting for threads, which may compile for a minute
     sys.exit(code)
 
 
@@ -84,10 +86,17 @@ class _Interrupts:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
             sys.__unraisablehook__(unraisable)
         elif not self.command_is_over:
-            again = threading.Timer(0.05, _thread.interrupt_main)
+            again = threading.Timer(0.05, _interrupt_main_thread)
             again.daemon = True
             with suppress(RuntimeError):  # the interpreter is shutting down
                 again.start()
+
+
+def _interrupt_main_thread() -> None:
+    if sys.platform == "win32":
+        _thread.interrupt_main()
+    else:  # a real signal, which also ends a wait in a system call
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def _explain(error: BaseException) -> int:

@@ -19,8 +19,8 @@ from veridical.cli.output import Output
 def command(methods: list[str] | None, splits: int, seed: int, as_json: bool, quiet: bool, **source: Any) -> None:
     """Which calibrator is best on PRED?
 
-    Fits each of them on random halves and scores it on the others: mean ± standard deviation, and a star at the best of
-    each column.
+    Fits each of them on random halves and scores it on the others: mean and standard deviation, and a star at the
+    best of each column.
 
     \b
     Examples:

@@ -49,7 +49,7 @@ def _show_predictions(output: Output, **source: Any) -> None:
     inspection = inspect(predictions)
     output.text(repr(predictions))
     output.table(*inspection.rows(), title="Sources (%)")
-    if inspection.data.n_sources > 2:
+    if inspection.data.n_sources > 2 and inspection.data.n_samples:
         output.text(f"Trusted least: {inspection.sources[inspection.outlier].name}")
     if inspection.value is not None:
         output.table(*inspection.value.rows(), title="What sources are worth (* in the smallest subset as good as all)")

@@ -89,7 +89,7 @@ class Output:
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
         with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=None)
-            yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
+            yield lambda done, total, what: bar.update(task, completed=done, total=total, description=printable(what))
 
 
 def _empty_table() -> Table:

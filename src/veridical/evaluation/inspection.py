@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from veridical._json import to_plain
 from veridical._tables import TableResult
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.facts import DataFacts
@@ -74,10 +76,10 @@ class Inspection(TableResult):
         rows = [
             [
                 source.name,
-                "" if source.accuracy is None else f"{100 * source.accuracy:.2f}",
-                f"{100 * source.mean_confidence:.2f}",
-                f"{100 * source.mean_reliability:.2f}",
-                f"{100 * source.agreement:.2f}",
+                _percent(source.accuracy),
+                _percent(source.mean_confidence),
+                _percent(source.mean_reliability),
+                _percent(source.agreement if source.missing < self.data.n_samples else None),
                 str(source.missing) if source.missing else "",
             ]
             for source in self.sources
@@ -85,9 +87,12 @@ class Inspection(TableResult):
         return heading, rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Ready for JSON: a mean over no samples is None, and so is the outlier without samples."""
         value = None if self.value is None else self.value.to_dict()
-        return {"schema": SCHEMA, "type": "inspection", **asdict(self), "value": value, "outlier": self.outlier}
+        outlier = self.outlier if self.data.n_samples else None
+        content = {"schema": SCHEMA, "type": "inspection", **asdict(self), "value": value, "outlier": outlier}
+        plain: dict[str, Any] = to_plain(content)
+        return plain
 
     def _caption(self) -> str:
         return f"{self.data.n_sources} sources, {self.data.n_samples} samples; in %"
@@ -137,6 +142,10 @@ def inspect_with_engine(engine: Engine, data: DataFacts | None = None, random_st
     return Inspection(data, sources, agreement, tuple(_warnings(predictions, sources, agreement)), value)
 
 
+def _percent(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else f"{100 * value:.2f}"
+
+
 def _mean(values: Array) -> float:
     return float(values.mean(dtype=np.float64)) if len(values) else float("nan")
 
@@ -152,6 +161,8 @@ def _share(labels: Array, others: Array | None) -> float | None:
 def _warnings(
     predictions: Predictions, sources: tuple[SourceFacts, ...], agreement: tuple[tuple[float, ...], ...]
 ) -> list[str]:
+    if predictions.n_samples == 0:
+        return ["There are no samples: nothing can be said about the sources."]
     messages = []
     if predictions.n_sources == 1:
         messages.append("There is one source: truth discovery has nothing to compare, HV is 0 everywhere.")

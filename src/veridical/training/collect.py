@@ -14,7 +14,7 @@ import numpy.typing as npt
 from veridical._extras import require
 from veridical.errors import InvalidInputError, LabelError, NotFiniteError, ParameterError, ShapeError
 from veridical.predictions import Predictions
-from veridical.predictions.validation import Kind, check_integer, check_names
+from veridical.predictions.validation import KINDS, Kind, check_choice, check_integer, check_names
 from veridical.training.prediction_file import PredictionsFile
 
 _Array = npt.NDArray[Any]
@@ -80,6 +80,8 @@ def collect_predictions(
     """
     if out is not None and Path(out).suffix != ".npz":
         raise ParameterError(f"{out} does not end with .npz; predictions are written as .npz.")
+    if kind is not None:
+        check_choice(kind, KINDS, "kind")
     passes = _passes(models, mc_samples, device, precision, random_state)
     first = next(passes, None)
     if first is None:
@@ -126,8 +128,8 @@ class _Collector:
                 "classes."
             )
         if np.isnan(scores).any():
-            bad = int(np.flatnonzero(np.isnan(scores).any(axis=1))[0])
-            raise NotFiniteError(f"model {self.n_sources} predicts NaN for sample {self._row + bad}; remove the model.")
+            sample = self._row + int(np.isnan(scores).any(axis=1).argmax())
+            raise NotFiniteError(f"model {self.n_sources} predicts NaN for sample {sample}; remove the model.")
         self._check_labels(labels, len(scores), where)
         if self._file is None:
             self._kept.append(scores.astype(self._dtype))

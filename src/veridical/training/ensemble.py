@@ -1,4 +1,4 @@
-"""Training a whole ensemble into a directory, member by member, so that a killed run can be continued."""
+"""Training an ensemble into a directory, member by member, so that a killed run can be continued."""
 
 from __future__ import annotations
 
@@ -196,8 +196,8 @@ def train_ensemble(
         if test is not None:
             run.save_test_labels(test.labels)
         _Trainer(run, train, test, recipe, settings, torch_device, progress).train(trajectories)
-    numbers = sorted(m for trajectory in trajectories for m in trajectory.members.values())
-    return TrainedEnsemble(run, numbers, run.settings())
+    indices = sorted(member for trajectory in trajectories for member in trajectory.members.values())
+    return TrainedEnsemble(run, indices, run.settings())
 
 
 class _Trainer:

@@ -16,7 +16,7 @@ from veridical.predictions.validation import check_labels, check_names
 
 Pixels = npt.NDArray[np.uint8]
 
-#: A larger number of classes is not taken from labels alone: one wrong label would make a network of any size.
+#: Limit to the number of classes, without which one wrong label would make a network of any size.
 MOST_CLASSES = 100_000
 
 
@@ -103,6 +103,11 @@ class ImageSet:
         n_images = images.shape[0]
         if n_classes is None:
             n_classes = len(class_names) if class_names is not None else count_classes(labels)
+        if n_classes > MOST_CLASSES:
+            raise LabelError(
+                f"there are {n_classes} classes, and at most {MOST_CLASSES} are supported; labels are class indices "
+                "from 0: check the largest."
+            )
         if normalisation is None:
             sample = images if isinstance(images, np.ndarray) else images.read(np.arange(min(n_images, 256)), None)
             normalisation = Normalisation.of(sample)
@@ -155,13 +160,7 @@ def _check_pixels(images: npt.NDArray[np.uint8]) -> Pixels:
 def count_classes(*labels: npt.ArrayLike) -> int:
     """One more than the largest label, and at least two; labels that are not integers are rejected elsewhere."""
     integers = [array for array in map(np.asarray, labels) if array.dtype.kind in "iu"]
-    count = max([2, *(int(array.max(initial=1)) + 1 for array in integers)])
-    if count > MOST_CLASSES:
-        raise LabelError(
-            f"the largest label is {count - 1}; labels are class indices from 0 to at most {MOST_CLASSES - 1}: check "
-            "them, or give class_names."
-        )
-    return count
+    return max([2, *(int(array.max(initial=1)) + 1 for array in integers)])
 
 
 def md5_of(path: Path) -> str:
