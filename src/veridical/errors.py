@@ -57,7 +57,7 @@ class ParameterError(InvalidInputError):
     """A parameter is outside what the function accepts."""
 
 
-class UnfittedError(InvalidInputError, AttributeError):
+class UnfittedError(ParameterError, AttributeError):
     """A calibrator is used before ``fit``.
 
     What is raised is also scikit-learn's ``NotFittedError``; it is not a base of this class, because that would import
