@@ -24,12 +24,12 @@ def main() -> None:
     print(f"{'step':<30}{'seconds':>10}")
     best = {}
     for name, run in steps.items():
-        found = []
+        seconds = []
         for _ in range(3):
             start = time.perf_counter()
             run()
-            found.append(time.perf_counter() - start)
-        best[name] = min(found)
+            seconds.append(time.perf_counter() - start)
+        best[name] = min(seconds)
         print(f"{name:<30}{best[name]:>10.2f}")
     total = best["numbers, with intervals"] + best["page"]
     size = len(vd.build_report(demo).html.encode())

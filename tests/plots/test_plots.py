@@ -1,4 +1,4 @@
-"""Figures: what they draw is what they are given, on the axes that they are given."""
+"""Figures: they draw the numbers of their arguments, on the axes of the caller."""
 
 import matplotlib
 

@@ -44,6 +44,6 @@ def command(methods: list[str] | None, splits: int, seed: int, as_json: bool, qu
     floor = comparison.floors.get("mean") or next(iter(comparison.floors.values()))
     output.text(
         f"Noise floor: ECE-KDE {100 * floor['ece_kde']:.2f}, ECE {100 * floor['ece']:.2f}, KS "
-        f"{100 * floor['ks_error']:.2f}; an error near it is no evidence of miscalibration."
+        f"{100 * floor['ks_error']:.2f}; an error near it is not evidence of miscalibration."
     )
     output.json(comparison.to_dict())

@@ -189,7 +189,7 @@ def series_roles(methods: Sequence[str], chosen: str | None = None) -> dict[str,
 
 
 def level_role(share: float) -> str:
-    """The role of a count, given its share of the largest count."""
+    """The role of a count, from its share of the largest count."""
     return f"level-{sum(share > bound for bound in LEVEL_BOUNDS)}"
 
 
