@@ -111,7 +111,7 @@ def test_damaged_zarr(tmp_path, how, which):
     assert loaded is not None or str(path) in said
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".txt", ".csv", ".json", ".parquet", ".pt", ".pkl"])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".txt", ".csv", ".json", ".parquet", ".pt", ".pkl", ".bin"])
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(how=damages())
 def test_damaged_labels(tmp_path, suffix, how):
@@ -139,6 +139,8 @@ def write_labels(labels, path):
         torch.save(torch.from_numpy(labels), path)
     elif path.suffix == ".pkl":
         path.write_bytes(pickle.dumps({b"labels": listed}))
+    elif path.suffix == ".bin":  # CIFAR-10's records: a label byte, then the pixels
+        path.write_bytes(b"".join(bytes([label]) + bytes(3 * 32 * 32) for label in listed))
     elif path.suffix == ".json":
         path.write_text(json.dumps(listed))
     else:
@@ -357,7 +359,7 @@ def test_what_does_not_fit_into_memory_is_said(tmp_path):
 
 def test_every_label_format_is_damaged_above():
     assert set(READERS) - {".pth", ".pk", ".pickle", ""} == {
-        ".npy", ".npz", ".txt", ".csv", ".json", ".parquet", ".pt", ".pkl",
+        ".npy", ".npz", ".txt", ".csv", ".json", ".parquet", ".pt", ".pkl", ".bin",
     }  # fmt: skip
 
 

@@ -148,10 +148,10 @@ def summary(
     --------
     >>> from veridical import metrics
     >>> print(metrics.summary([True, True, True, False], [0.75, 0.75, 0.75, 0.75], floors=False))
-    metric    value
-    ECE-KDE   0.00 %
-    ECE       0.00 %
-    KS        0.00 %
+    metric      value
+    ECE-KDE    0.00 %
+    ECE        0.00 %
+    KS         0.00 %
     Accuracy  75.00 %
     """
     floors, intervals = check_flag(floors, "floors"), check_flag(intervals, "intervals")
