@@ -123,7 +123,8 @@ def resolve_bandwidth(
 
 def ece_kde_of(sample: Sample, *, bandwidth: float | None = None) -> float:
     """:func:`ece_kde` of a checked sample."""
-    if bandwidth is not None:
+    # Infinity is the limit of wide kernels: both densities are uniform.
+    if bandwidth is not None and not (isinstance(bandwidth, float) and bandwidth == np.inf):
         check_real(bandwidth, "bandwidth", 0.0)
     confidence, correct, weight = sample.confidence, sample.correct, sample.weight
     width = resolve_bandwidth(bandwidth, confidence, correct, weight)
