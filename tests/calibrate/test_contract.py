@@ -7,6 +7,7 @@ from conftest import examples
 from hypothesis import given, settings
 
 import veridical as vd
+from veridical.combine import COMBINERS
 from veridical.errors import ParameterError, ShapeError
 
 pytestmark = pytest.mark.filterwarnings("ignore::veridical.errors.NotConvergedWarning")
@@ -160,7 +161,7 @@ def test_described(name):
     assert "Examples" in method.__doc__
 
 
-@pytest.mark.parametrize("combine", ["mean", "tde", "atde", "linear-pool", "log-pool"])
+@pytest.mark.parametrize("combine", list(COMBINERS))
 def test_says_whether_the_mean_label_is_kept(combine):
     assert vd.Temperature(combine=combine).keeps_mean_labels == (combine in ("mean", "atde"))
     assert not vd.VectorScaling(combine=combine).keeps_mean_labels

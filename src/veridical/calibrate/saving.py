@@ -106,9 +106,17 @@ def describe(calibrator: Calibrator) -> dict[str, Any]:
         "n_sources": calibrator.n_sources_,
         "n_classes": calibrator.n_classes_,
         "source_names": None if calibrator.source_names_ is None else list(calibrator.source_names_),
-        "pooling": asdict(calibrator.combiner_),
+        "pooling": _described_combiner(calibrator.combiner_),
         "state": {name: _described(getattr(calibrator, name)) for name in calibrator._state},
     }
+
+
+def _described_combiner(combiner: Combiner) -> dict[str, Any]:
+    """The combiner as plain values; what only some of them have is left out for the others."""
+    described = asdict(combiner)
+    if combiner.dependence is None:
+        del described["dependence"]
+    return described
 
 
 def _described(value: Any) -> Any:
@@ -220,28 +228,41 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     return calibrator
 
 
+#: The least and the largest weight that a fit can find.
+_WEIGHTS = {
+    "consensus": (0.0, 10.0),
+    "linear-pool": (0.0, 1.0),
+    "log-pool": (-MOST_EXPONENT, MOST_EXPONENT),
+}
+
 _READERS: dict[int, Callable[[dict[str, Any]], Calibrator]] = {1: _read_v1}
 
 
 def _read_combiner(stored: dict[str, Any], calibrator: Calibrator) -> Combiner:
-    if not {"name", "weights", "floor"} <= set(stored) <= {"name", "weights", "floor", "mean_weight"}:
+    if not {"name", "weights", "floor"} <= set(stored) <= {"name", "weights", "floor", "mean_weight", "dependence"}:
         raise ValueError(f"the way to combine its sources is described by {sorted(stored)}")
     name, weights, floor = stored["name"], stored["weights"], stored["floor"]
-    mean_weight = stored.get("mean_weight")
+    mean_weight, dependence = stored.get("mean_weight"), stored.get("dependence")
     if name not in COMBINERS or name != calibrator.combine:
         raise ValueError(f"its sources are combined by {name!r}")
     only_log_pool = (floor is not None, mean_weight is not None)
-    if (name in ("linear-pool", "log-pool")) != (weights is not None) or {*only_log_pool} != {name == "log-pool"}:
+    if COMBINERS[name].has_weights != (weights is not None) or {*only_log_pool} != {name == "log-pool"}:
         raise ValueError(f"{name} with weights {weights!r}, floor {floor!r} and exponent {mean_weight!r} of the mean")
+    if (dependence is not None) != (name == "consensus"):
+        raise ValueError(f"{name} with the dependence {dependence!r} of its sources")
     if weights is not None:
-        lowest, highest = (0.0, 1.0) if name == "linear-pool" else (-MOST_EXPONENT, MOST_EXPONENT)
+        lowest, highest = _WEIGHTS[name]
         check_array(weights, f"the weights of the {name}", (calibrator.n_sources_,), lowest, highest)
         if name == "linear-pool" and abs(weights.sum() - 1) > 1e-6:
             raise ValueError("the linear pool's weights do not sum to one")
     if floor is not None:
         check_number(floor, "the log pool's floor", 1e-300, 0.5)
         check_number(mean_weight, "the log pool's exponent of the mean", -MOST_EXPONENT, MOST_EXPONENT)
-    return Combiner(name, weights, floor, mean_weight)
+    if dependence is not None:
+        check_array(dependence, "the dependence of the sources", (calibrator.n_sources_,) * 2, 0.0, 1.0)
+        if not (np.diag(dependence) == 1.0).all():
+            raise ValueError("a source does not depend on itself")
+    return Combiner(name, weights, floor, mean_weight, dependence)
 
 
 def _count(value: Any, least: int) -> int:

@@ -10,6 +10,13 @@ import numpy as np
 
 from veridical._parallel import run_blocks
 from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
+from veridical.combine.consensus_of_sources import names_of, warn_of_camps
+from veridical.combine.consensus_weights import (
+    apply_source_weights,
+    gather_sums,
+    weigh_sources,
+    weights_for_sources,
+)
 from veridical.combine.pools import (
     fit_linear_pool,
     fit_log_pool,
@@ -32,17 +39,20 @@ class Combiner:
     name : str
         One of :data:`veridical.combine.COMBINERS`.
     weights : (S,) float64, or None
-        The linear pool's weights (they sum to one), or the log pool's exponents.
+        The linear pool's weights (they sum to one), the log pool's exponents, or those of the consensus.
     floor : float, or None
         The log pool's smallest probability.
     mean_weight : float, or None
         The log pool's exponent of the mean of the sources.
+    dependence : (S, S) float64, or None
+        How far the sources of the consensus repeat each other.
     """
 
     name: str
     weights: Floats | None = None
     floor: float | None = None
     mean_weight: float | None = None
+    dependence: Floats | None = None
 
     @property
     def needs_same_sources(self) -> bool:
@@ -52,9 +62,13 @@ class Combiner:
     def for_sources(self, known: list[int], n_new: int) -> Combiner:
         """The combiner for some of its sources, by number, followed by ``n_new`` that it was not fitted on.
 
-        A new source has the mean of the fitted weights, to which the fit pulls a source that is never present.
+        A new source has the mean of the fitted weights, to which the fit pulls a source that is never present; in the
+        consensus it has typical skill, and depends on no other.
         """
         assert self.weights is not None
+        if self.dependence is not None:
+            weights, dependence = weights_for_sources(self.weights, self.dependence, known, n_new)
+            return replace(self, weights=weights, dependence=dependence)
         weights = np.append(self.weights[known], np.full(n_new, self.weights.mean()))
         if self.name == "linear-pool":
             total = weights.sum()
@@ -79,6 +93,10 @@ class Combiner:
     def _apply_weights(
         self, predictions: Predictions, options: CombineOptions, find_truth: Callable[[], Truth] | None
     ) -> Combined:
+        if self.dependence is not None:
+            assert self.weights is not None
+            probs, _ = apply_source_weights(predictions, self.weights, self.dependence, options.n_threads)
+            return Combined(probs, _argmax(probs), predictions, options, find_truth=find_truth)
         probs = np.empty((predictions.n_samples, predictions.n_classes), predictions.result_dtype)
 
         def work(part: slice) -> None:
@@ -129,7 +147,12 @@ def fit_combiner(
     """
     if name in ("linear-pool", "log-pool") and not checked:
         _check_numbers(predictions, options)
-    if name == "linear-pool":
+    if name == "consensus":
+        found = weigh_sources(gather_sums(predictions, options.missing, options.n_threads)[0], options.n_threads)
+        if found.camps:
+            warn_of_camps(names_of(predictions), found.camps)
+        combiner = Combiner(name, found.weights, dependence=found.dependence)
+    elif name == "linear-pool":
         combiner = Combiner(name, fit_linear_pool(predictions, labels))
     elif name == "log-pool":
         weights, mean_weight, floor = fit_log_pool(predictions, labels, options.n_threads)

@@ -34,7 +34,7 @@ _INEXACT = 16
 _FEW_NUMBERS = 1 << 20
 
 
-class _SuspectError(Exception):
+class SuspectError(Exception):
     """A block holds something that needs a closer look: a source is absent, or a row is not a distribution."""
 
 
@@ -91,7 +91,7 @@ def _complete_block(predictions: Predictions, part: slice) -> Array:
     off = float(np.abs(row_sums - 1).max())
     # Written so that NaN fails.
     if not (off <= predictions.sum_tolerance and block.min() >= 0):
-        raise _SuspectError
+        raise SuspectError
     if off > _INEXACT * np.finfo(block.dtype).eps:
         block = block / row_sums[:, :, None]
     return block
@@ -129,7 +129,7 @@ def sums_of_complete(predictions: Predictions, n_threads: int | None) -> Consens
 
     try:
         results = _on_threads(work, _runs(predictions), n_threads)
-    except _SuspectError:
+    except SuspectError:
         return None
     sums = ConsensusSums.zeros(n_sources, n_classes)
     sums.counts += predictions.n_samples

@@ -157,7 +157,7 @@ def consensus(
         mean = discover(sources, accuracy_preserving=False, max_iter=0, missing=missing, n_threads=n_threads)
     probs, effective = weighted_means(sources, weights.weights, weights.dependence, n_threads, complete=complete)
     if weights.camps:
-        warn_of_camps(_names(sources), weights.camps)
+        warn_of_camps(names_of(sources), weights.camps)
     camps = tuple(_camp(part, sources, n_threads, complete) for part in weights.camps)
     if weights.is_mean and mean is not None:
         probs = mean.probs
@@ -169,7 +169,8 @@ def consensus(
     )
 
 
-def _names(predictions: Predictions) -> list[str]:
+def names_of(predictions: Predictions) -> list[str]:
+    """The names of the sources; their numbers where they have none."""
     names = predictions.source_names
     return [str(s) for s in range(predictions.n_sources)] if names is None else [*names]
 
@@ -189,5 +190,5 @@ def warn_of_camps(names: Sequence[str], camps: tuple[Part, ...]) -> None:
 def _camp(part: Part, predictions: Predictions, n_threads: int | None, complete: bool) -> Camp:
     skill, weights, dependence = camp_weights(part, predictions.n_sources)
     probs, _ = weighted_means(predictions, weights, dependence, n_threads, complete=complete)
-    members, names = part.members.tolist(), _names(predictions)
+    members, names = part.members.tolist(), names_of(predictions)
     return Camp(tuple(members), tuple(names[s] for s in members), part.strength, skill, weights, probs)

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.combine.combined import Floats
-from veridical.combine.consensus_blocks import sums_of_complete, sums_with_gaps
+from veridical.combine.consensus_blocks import SuspectError, sums_of_complete, sums_with_gaps, weighted_means
 from veridical.combine.consensus_camps import Part, choose_factor
-from veridical.combine.consensus_fit import MOST_SKILL, evidence_of, shrunk_skill, weights_of_skill
+from veridical.combine.consensus_fit import MOST_SKILL, evidence_of, independence_of, shrunk_skill, weights_of_skill
 from veridical.combine.consensus_sums import ConsensusSums
 from veridical.combine.truth_discovery import Missing, discover
 from veridical.predictions import Predictions
+from veridical.predictions.validation import Array
 
 #: With fewer sources none can be told from the others.
 _LEAST_SOURCES = 3
@@ -72,3 +73,26 @@ def weigh_sources(sums: ConsensusSums, n_threads: int | None = None) -> SourceWe
     if camps or not skill.any():
         return SourceWeights(skill, np.ones(n_sources), np.eye(n_sources), n_samples, camps)
     return SourceWeights(skill, weights_of_skill(skill), factor.dependence, n_samples)
+
+
+def apply_source_weights(
+    predictions: Predictions, weights: Floats, dependence: Floats, n_threads: int | None
+) -> tuple[Array, Floats]:
+    """As :func:`weighted_means`, for predictions whose numbers are valid, with or without absent sources."""
+    try:
+        return weighted_means(predictions, weights, dependence, n_threads, complete=True)
+    except SuspectError:
+        return weighted_means(predictions, weights, dependence, n_threads, complete=False)
+
+
+def weights_for_sources(weights: Floats, dependence: Floats, known: list[int], n_new: int) -> tuple[Floats, Floats]:
+    """Weights and dependence of some of the sources, by number, and of ``n_new`` that nothing is known of.
+
+    A new source has the mean skill of the sources with weight, copies counted once, and depends on no other.
+    """
+    counted = independence_of(dependence) * (weights > 0)
+    skill = np.sqrt(-np.expm1(-weights))
+    typical = float(counted @ skill / counted.sum()) if counted.any() else 0.0
+    extended = np.eye(len(known) + n_new)
+    extended[: len(known), : len(known)] = dependence[np.ix_(known, known)]
+    return np.append(weights[known], np.full(n_new, weights_of_skill(np.array(typical)))), extended

@@ -21,6 +21,9 @@ class CombinerInfo:
         Whether the label is always that of the mean of the sources.
     needs_labels : bool
         Whether it has weights that are fitted on labelled samples.
+    has_weights : bool
+        Whether each source has a weight that is fitted on a set of samples, with labels or without; all others combine
+        each sample on its own.
     complexity : int
         Rank among combiners of equal merit: the lower, the fewer things it fits.
     """
@@ -30,6 +33,7 @@ class CombinerInfo:
     summary: str
     keeps_labels: bool = False
     needs_labels: bool = False
+    has_weights: bool = False
     complexity: int = 0
 
 
@@ -38,10 +42,18 @@ _ALL = (
     CombinerInfo("tde", "TDE", "Truth discovery; may change labels.", complexity=1),
     CombinerInfo("atde", "aTDE", "Truth discovery that keeps the mean's labels.", keeps_labels=True, complexity=1),
     CombinerInfo(
+        "consensus",
+        "consensus",
+        "Weighted mean of the sources, weights from their agreement over all samples, copies counted once.",
+        has_weights=True,
+        complexity=1,
+    ),
+    CombinerInfo(
         "linear-pool",
         "linear-pool",
         "Weighted mean of the sources, weights learnt from the labels.",
         needs_labels=True,
+        has_weights=True,
         complexity=2,
     ),
     CombinerInfo(
@@ -49,6 +61,7 @@ _ALL = (
         "log-pool",
         "Weighted geometric mean of the sources and their mean, exponents learnt from the labels.",
         needs_labels=True,
+        has_weights=True,
         complexity=2,
     ),
 )
@@ -58,8 +71,8 @@ COMBINERS: dict[str, CombinerInfo] = {info.name: info for info in _ALL}
 
 
 def label_free_combiners() -> tuple[str, ...]:
-    """Names of the combiners that need no labels."""
-    return tuple(name for name, info in COMBINERS.items() if not info.needs_labels)
+    """Names of the combiners that need neither labels nor a set of samples to be fitted on."""
+    return tuple(name for name, info in COMBINERS.items() if not info.has_weights)
 
 
 def label_keeping_combiners() -> tuple[str, ...]:

@@ -250,7 +250,7 @@ class Engine:
         name = calibrator.combine
         labels = self.labels if samples is None else self.labels[samples]
         if name not in shared.fitted:
-            if COMBINERS[name].needs_labels:
+            if COMBINERS[name].has_weights:
                 self.combined("mean")  # checks the numbers of all samples
                 shared.fitted[name] = fit_combiner(
                     name,
