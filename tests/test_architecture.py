@@ -30,7 +30,7 @@ MODULES = {
 
 #: Package -> packages that it may import.  Earlier packages never import later ones.
 PACKAGES = {
-    "_kernels": set(),
+    "_kernels": {"errors"},
     "predictions": set(),
     "combine": {"_kernels", "predictions"},
     "metrics": {"_kernels", "predictions", "combine"},

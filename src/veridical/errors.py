@@ -127,6 +127,10 @@ class NotConvergedWarning(VeridicalWarning):
     """A fit stopped at the edge of what it may try; the result is usable, and the message says what to look at."""
 
 
+class KernelCacheWarning(VeridicalWarning):
+    """Compiled kernels cannot be read from disk or stored there; they are compiled, which takes some seconds."""
+
+
 def shown(value: object) -> str:
     """``value`` for an error message: its representation on one line of at most 80 characters."""
     shape = getattr(value, "shape", None)

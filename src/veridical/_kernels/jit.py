@@ -1,4 +1,4 @@
-"""How kernels are compiled, and when a compiled kernel on disk is still the right one.
+"""How kernels are compiled.  :mod:`veridical._kernels.disk_cache` keeps them on disk.
 
 Kernels release the GIL and run serially: parallelism is a matter of handing blocks of samples to a
 thread pool (:mod:`veridical._parallel`), which keeps results independent of the number of threads and is
@@ -10,9 +10,7 @@ kernels that call them (:mod:`veridical._kernels.inner_functions`) and cannot be
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -20,6 +18,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
+from veridical._kernels.disk_cache import disk_cache
 from veridical._kernels.inner_functions import INNER_OPTIONS
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -30,28 +29,10 @@ RELAXED = {"reassoc", "contract", "arcp", "nsz"}
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
-def _fingerprint() -> str:
-    """Hash of every kernel's source."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-_SOURCES = _fingerprint()
-
-
 def _compile(function: _Function, **options: Any) -> _Function:
-    try:
-        dispatcher = numba.njit(**_OPTIONS, cache=True, **options)(function)
-    except RuntimeError:
-        # Neither the package nor the user's cache directory can be written: compile in memory.
-        dispatcher = numba.njit(**_OPTIONS, **options)(function)
-    # Numba stamps a cached kernel with its own file's date only, so a change in a kernel it inlines would
-    # go unnoticed.  The stamp is replaced by a hash over all kernels.
-    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = _SOURCES
+    dispatcher = numba.njit(**_OPTIONS, **options)(function)
+    if dispatcher is not function:  # NUMBA_DISABLE_JIT leaves it as it is
+        dispatcher._cache = disk_cache(function)
     return dispatcher  # type: ignore[no-any-return]
 
 
