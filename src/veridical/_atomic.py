@@ -1,7 +1,7 @@
-"""Files that are either there whole or not there at all.
+"""Files that are complete or absent.
 
-Everything is written under a temporary name in the same directory, brought to the disk, and renamed; a full disk, a
-kill or an exception leaves what was there before.
+Everything is written under a temporary name in the same directory, flushed to the disk, and renamed; a full disk, a
+kill or an exception leaves the previous file unchanged.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import IO
 
 from veridical.errors import ParameterError, StorageError
 
-#: What the operating system says when there is no room: the disk, the user's quota, or the largest allowed file.
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Error numbers for lack of space: the disk, the user's quota, or the largest allowed file.
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _WRITE_AT_ONCE = 1 << 20
 
@@ -39,10 +39,10 @@ def as_path(path: object) -> Path:
 
 @contextmanager
 def storage_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say in one sentence that ``path`` could not be written, whatever the operating system calls it."""
+    """Turn the operating system's errors into one sentence: ``path`` cannot be written."""
     try:
         yield
-    except StorageError:  # said already, of a file within
+    except StorageError:  # already a sentence, about a file inside
         raise
     except OSError as error:
         raise StorageError(_sentence(Path(path), error)) from error
@@ -50,12 +50,12 @@ def storage_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file to write to, which appears under ``path`` only if the block ends without an exception.
+    """A binary file to write to, which gets the name ``path`` only if the block ends without an exception.
 
     Raises
     ------
     StorageError
-        The file cannot be written: no room, no permission, no such directory.
+        The file cannot be written: no space, no permission, no such directory.
     """
     target = as_path(path)
     temporary: Path | None = None
@@ -107,7 +107,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
             target.rename(aside)
             try:
                 fresh.rename(target)
-            except BaseException:  # an interrupt, too, leaves what was there before
+            except BaseException:  # an interrupt, too, leaves the previous directory
                 aside.rename(target)
                 raise
 
@@ -137,16 +137,16 @@ def _read_umask() -> int:
     return mask
 
 
-#: Read once, while this is imported: to read it is to set it for a moment, which other threads would feel.
+#: Read once, at import: reading it sets it for a moment, which affects other threads.
 _UMASK = _read_umask()
 
 
 def _give_usual_permissions(path: Path) -> None:
-    """Temporary files are private; a result is as readable as any other file of its user."""
+    """Temporary files are private; a result gets the permissions of any other new file."""
     path.chmod(0o666 & ~_UMASK)
 
 
 def _sentence(target: Path, error: OSError) -> str:
-    if error.errno in _NO_ROOM:
-        return f"there is no room to write {target} ({error.strerror}); free some space and run the same command again."
+    if error.errno in _NO_SPACE:
+        return f"there is no space to write {target} ({error.strerror}); free some space and try again."
     return f"{target} cannot be written ({error.strerror or error}); check the directory and its permissions."

@@ -1,4 +1,4 @@
-"""Optional dependencies: imported where they are used, with a message that says what to install."""
+"""Optional dependencies: imported where they are used, with a message that names the extra to install."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from veridical.errors import MissingExtraError
 
 
 def require(module: str, extra: str, at_least: int = 0) -> ModuleType:
-    """Import ``module`` of major version ``at_least`` or later, or say which extra of veridical brings it."""
+    """Import ``module`` of major version ``at_least`` or later, or name the extra of veridical to install."""
     package = module.partition(".")[0]
     install = f"run: pip install 'veridical[{extra}]'"
     try:

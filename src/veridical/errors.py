@@ -46,7 +46,7 @@ class ConfidenceError(InvalidInputError):
 
 
 class MissingSourceError(InvalidInputError):
-    """A source says nothing about a sample, or no source says anything."""
+    """A source has no prediction for a sample, or no source has one."""
 
 
 class LabelError(InvalidInputError):
@@ -112,7 +112,11 @@ class VeridicalWarning(UserWarning):
 
 
 class AbsentSourceWarning(VeridicalWarning):
-    """Sources say nothing about some samples (rows of NaN) and were left out there."""
+    """Sources have no predictions for some samples (rows of NaN) and were left out there."""
+
+
+class UnmatchedIdWarning(VeridicalWarning):
+    """Some samples have no label, or some labels no sample, by their ids; the message counts and names them."""
 
 
 class CampsWarning(VeridicalWarning):

@@ -31,17 +31,17 @@ def test_skipping_equals_leaving_out(rng, dtype, kind, n_classes):
 def test_first_missing_is_named(rng):
     probs = random_ensemble(rng, 3, 5, 4)
     probs[2, 3] = probs[1, 4] = np.nan
-    with pytest.raises(MissingSourceError, match=r"source 2 says nothing about sample 3 .* missing=\"skip\""):
+    with pytest.raises(MissingSourceError, match=r"source 2 has no prediction for sample 3 .* missing=\"skip\""):
         vd.discover(probs)
     named = vd.Predictions(probs, source_names=["a", "b", "slow"])
     with pytest.raises(MissingSourceError, match=r"source 2 \(slow\)"):
         vd.discover(named)
 
 
-def test_nobody_present(rng):
+def test_sample_without_sources_is_rejected(rng):
     probs = random_ensemble(rng, 3, 5, 4)
     probs[:, 2] = np.nan
-    with pytest.raises(MissingSourceError, match="no source says anything about sample 2"):
+    with pytest.raises(MissingSourceError, match="no source has a prediction for sample 2"):
         vd.discover(probs, missing="skip")
 
 

@@ -152,7 +152,7 @@ def test_real_numbers_are_finite(value):
         vd.TruthLogit(penalty=value).fit(PROBS, [0, 1, 0])
 
 
-def test_infinity_is_called_so():
+def test_infinity_is_named_in_the_message():
     with pytest.raises(errors.ParameterError, match="penalty is inf; give a finite number of at least 0"):
         check_real(np.inf, "penalty", 0.0)
 

@@ -118,16 +118,18 @@ def test_archives_of_numpy(tmp_path, predictions):
             assert loaded.class_names == ("a", "b", "c", "d")
 
 
-def test_ours_is_read_by_numpy(tmp_path, predictions):
+def test_saved_files_are_read_by_numpy(tmp_path, predictions):
     with np.load(vd.save(predictions, tmp_path / "p.npz"), allow_pickle=False) as stored:
         assert set(stored) == {"probs", "labels", "source_names", "class_names"}
         np.testing.assert_array_equal(stored["probs"], predictions.values)
     np.testing.assert_array_equal(np.load(vd.save(predictions, tmp_path / "p.npy")), predictions.values)
 
 
-def test_numbers_alone_are_saved_under_a_name_that_says_what_they_are(tmp_path, rng):
+def test_npy_name_must_declare_the_kind(tmp_path, rng):
     logits = vd.Predictions(rng.normal(size=(2, 3, 4)), kind="logits")
-    with pytest.raises(errors.ParameterError, match=r"read as probabilities .* call it logits_p\.npy, or save a \.npz"):
+    with pytest.raises(
+        errors.ParameterError, match=r"logits would be read as probabilities; call it logits_p\.npy, or save a \.npz"
+    ):
         vd.save(logits, tmp_path / "p.npy")
     assert not os.listdir(tmp_path)
     assert vd.load(vd.save(logits, tmp_path / "logits_p.npy")).kind == "logits"
@@ -137,7 +139,7 @@ def test_numbers_alone_are_saved_under_a_name_that_says_what_they_are(tmp_path, 
     "names", [["1", "2", "3"], ["2", "1", "0"], ["01", "02", "10"], ["0", "1", "2"], ["7", "b", "1"]]
 )
 @pytest.mark.parametrize("suffix", COMPLETE)
-def test_labels_of_classes_called_by_numbers(tmp_path, suffix, names):
+def test_labels_come_back_if_class_names_are_numbers(tmp_path, suffix, names):
     predictions = vd.Predictions(np.full((3, 4, 3), 1 / 3), [1, 2, 1, 0], source_names=list("cba"), class_names=names)
     assert vd.load(vd.save(predictions, tmp_path / f"p{suffix}")).labels.tolist() == [1, 2, 1, 0]
 
@@ -147,17 +149,17 @@ def test_labels_of_classes_called_by_numbers(tmp_path, suffix, names):
 def test_sources_keep_their_order(tmp_path, suffix, names, rng):
     probs = rng.dirichlet(np.ones(2), (3, 4))
     loaded = vd.load(vd.save(vd.Predictions(probs, source_names=names), tmp_path / f"p{suffix}"))
-    found = loaded.source_names or ("0", "1", "2")
-    np.testing.assert_allclose(loaded.values[[found.index(name) for name in names]], probs, rtol=1e-12)
-    assert found == tuple(names) or sorted(names) == ["0", "1", "2"]
+    source_names = loaded.source_names or ("0", "1", "2")
+    np.testing.assert_allclose(loaded.values[[source_names.index(name) for name in names]], probs, rtol=1e-12)
+    assert source_names == tuple(names) or sorted(names) == ["0", "1", "2"]
 
 
-def test_equal_predictions_are_equal_files(tmp_path, predictions):
+def test_equal_predictions_give_equal_files(tmp_path, predictions):
     first, second = vd.save(predictions, tmp_path / "a.npz"), vd.save(predictions, tmp_path / "b.npz")
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_the_authors_files_load_as_they_are(tmp_path, rng):
+def test_files_of_the_paper_are_read(tmp_path, rng):
     logits = rng.normal(size=(3, 10, 5)).astype(np.float32)
     path = tmp_path / "logits_CIFAR100-PreResNet110-deepens-100-1.pkl.npy"
     np.save(path, logits)
@@ -166,7 +168,7 @@ def test_the_authors_files_load_as_they_are(tmp_path, rng):
     np.testing.assert_array_equal(loaded.values, logits)
 
 
-def test_loaded_predictions_are_worked_with(tmp_path, predictions):
+def test_discover_gives_the_same_for_loaded_predictions(tmp_path, predictions):
     expected = vd.discover(predictions).probs
     for suffix in WRITTEN:
         np.testing.assert_array_equal(
@@ -193,15 +195,15 @@ def test_sources_axis(tmp_path, predictions, axis, suffix):
     np.testing.assert_array_equal(vd.load(path, sources_axis=axis).values, predictions.values)
 
 
-def test_layouts_without_that_axis(tmp_path, predictions):
+def test_sources_axis_is_rejected_without_such_an_axis(tmp_path, predictions):
     path = tmp_path / "one.npy"
     np.save(path, predictions.values[0])
-    with pytest.raises(errors.ParameterError, match=r"holds one source.*leave sources_axis out"):
+    with pytest.raises(errors.ParameterError, match=r"is one source; leave sources_axis out"):
         vd.load(path, sources_axis=1)
-    with pytest.raises(errors.ParameterError, match="sources_axis is 3; it is 0, 1 or 2"):
+    with pytest.raises(errors.ParameterError, match="sources_axis is 3; it is 0 for"):
         vd.load(path, sources_axis=3)
     np.save(tmp_path / "two.npy", predictions.values[1])
-    with pytest.raises(errors.ParameterError, match="one array per source"):
+    with pytest.raises(errors.ParameterError, match="separate sources have no axis of sources; leave sources_axis out"):
         vd.load(tmp_path, sources_axis=1)
 
 
@@ -213,14 +215,14 @@ def test_one_source_in_two_dimensions(tmp_path, predictions):
 
 
 @pytest.mark.parametrize("shape", [(6,), (2, 3, 4, 5), (), (2, 5, 1), (0, 5, 2)])
-def test_other_dimensions(tmp_path, shape):
+def test_load_rejects_other_dimensions(tmp_path, shape):
     path = tmp_path / "odd.npy"
     np.save(path, np.zeros(shape))
     with pytest.raises(errors.ShapeError, match=r"odd\.npy.*shape"):
         vd.load(path)
 
 
-def test_other_byte_order(tmp_path, predictions):
+def test_load_converts_other_byte_order(tmp_path, predictions):
     path = tmp_path / "big.npy"
     np.save(path, predictions.values.astype(">f4"))
     loaded = vd.load(path)
@@ -229,7 +231,7 @@ def test_other_byte_order(tmp_path, predictions):
     np.testing.assert_array_equal(loaded.values, predictions.values)
 
 
-def test_fortran_order(tmp_path, predictions):
+def test_load_reads_fortran_order(tmp_path, predictions):
     np.save(tmp_path / "f.npy", np.asfortranarray(predictions.values))
     np.savez_compressed(tmp_path / "f.npz", probs=np.asfortranarray(predictions.values))
     for name in ("f.npy", "f.npz"):
@@ -237,21 +239,21 @@ def test_fortran_order(tmp_path, predictions):
 
 
 class TestKind:
-    def test_nothing_declared(self, tmp_path):
+    def test_default_kind_is_probs(self, tmp_path):
         np.save(tmp_path / "p.npy", np.full((1, 2, 2), 0.5))
         assert vd.load(tmp_path / "p.npy").kind == "probs"
         assert vd.load(tmp_path / "p.npy", kind="logits").kind == "logits"
 
     @pytest.mark.parametrize("name", ["probs_x.npy", "x.npz", "probs_x.csv", "x.parquet", "probs.zarr", "x.csv"])
-    def test_contradiction(self, tmp_path, predictions, name):
+    def test_contradicting_kind_is_rejected(self, tmp_path, predictions, name):
         path = vd.save(predictions, tmp_path / name)
         assert vd.load(path, kind="probs").kind == "probs"
         with pytest.raises(errors.ParameterError, match=r"kind='logits' contradicts .*, which holds 'probs'; leave"):
             vd.load(path, kind="logits")
 
     @pytest.mark.parametrize("name", ["logits_x.npy", "logits_x.npz", "log_probs-3.csv", "logits.zarr"])
-    def test_names_do_not_lie(self, tmp_path, predictions, name):
-        with pytest.raises(errors.ParameterError, match="the predictions are 'probs'; choose another"):
+    def test_save_rejects_name_of_another_kind(self, tmp_path, predictions, name):
+        with pytest.raises(errors.ParameterError, match="the predictions are 'probs'; rename it"):
             vd.save(predictions, tmp_path / name)
         assert not os.listdir(tmp_path)
 
@@ -259,18 +261,18 @@ class TestKind:
         with pytest.raises(errors.UnknownNameError, match="probs, logits, log_probs"):
             vd.load(tmp_path, kind="scores")
 
-    def test_which_of_several(self, tmp_path, predictions):
+    def test_kind_chooses_one_of_several_arrays(self, tmp_path, predictions):
         path = tmp_path / "both.npz"
         np.savez(path, probs=predictions.values, logits=np.log(predictions.values))
         assert vd.load(path, kind="logits").kind == "logits"
-        with pytest.raises(errors.ParameterError, match="holds probs and logits; say which"):
+        with pytest.raises(errors.ParameterError, match="holds probs and logits; choose one"):
             vd.load(path)
 
     def test_array_without_a_kind(self, tmp_path, predictions):
         path = tmp_path / "unnamed.npz"
         np.savez(path, predictions.values, labels=predictions.labels)
         with pytest.raises(
-            errors.FileFormatError, match=r"no array called probs, logits or log_probs \(found: arr_0\)"
+            errors.FileFormatError, match=r"no array called probs, logits, log_probs or binary \(its arrays: arr_0\)"
         ):
             vd.load(path)
         assert_same(vd.load(path, kind="probs").select(), vd.Predictions(predictions.values, predictions.labels))
@@ -306,13 +308,13 @@ class TestTorch:
 
 
 class TestSaving:
-    def test_default_is_npz(self, tmp_path, predictions):
+    def test_default_format_is_npz(self, tmp_path, predictions):
         path = vd.save(predictions, str(tmp_path / "answer"))
         assert path == Path(tmp_path / "answer.npz")
         assert_same(vd.load(path), predictions)
 
     @pytest.mark.parametrize("suffix", WRITTEN)
-    def test_overwrites_what_it_was_loaded_from(self, tmp_path, predictions, suffix):
+    def test_save_replaces_the_file_it_was_loaded_from(self, tmp_path, predictions, suffix):
         path = vd.save(predictions, tmp_path / f"p{suffix}")
         half = vd.load(path).select(sources=slice(0, 2))
         vd.save(half, path)
@@ -320,7 +322,7 @@ class TestSaving:
         assert os.listdir(tmp_path) == [path.name]
 
     @pytest.mark.parametrize("suffix", WRITTEN)
-    def test_nothing_half_written(self, tmp_path, predictions, suffix):
+    def test_save_leaves_nothing_half_written(self, tmp_path, predictions, suffix):
         path = vd.save(predictions, tmp_path / f"p{suffix}")
         broken = vd.Predictions(list(predictions.values), predictions.labels)
         broken._values = (*broken._values[:3], BreaksHalfway(broken._values[3]), broken._values[4])
@@ -380,7 +382,7 @@ class BreaksHalfway:
     ("module", "extra", "name"),
     [("pyarrow", "parquet", "p.parquet"), ("zarr", "zarr", "p.zarr"), ("torch", "torch", "p.pt")],
 )
-def test_missing_extras_say_what_to_install(tmp_path, predictions, module, extra, name):
+def test_missing_extra_is_named(tmp_path, predictions, module, extra, name):
     path = tmp_path / name
     if extra == "torch":
         torch.save(torch.from_numpy(predictions.values), path)

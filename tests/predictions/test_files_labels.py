@@ -1,4 +1,4 @@
-"""Labels that stand apart, as numbers or as names."""
+"""Labels in a file of their own, as numbers or as names."""
 
 import json
 import pickle
@@ -22,7 +22,7 @@ def unlabelled(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".txt", ".csv", ".json", ".parquet", ".pt", ".pkl"])
-def test_every_format(tmp_path, unlabelled, suffix):
+def test_labels_are_read_from_every_format(tmp_path, unlabelled, suffix):
     path = tmp_path / f"labels{suffix}"
     write_labels(LABELS, path)
     np.testing.assert_array_equal(vd.load(unlabelled, labels=path).labels, LABELS)
@@ -44,28 +44,28 @@ def test_every_format(tmp_path, unlabelled, suffix):
         ("y.json", "[[2], [0], [1], [1]]"),
     ],
 )
-def test_ways_of_writing(tmp_path, unlabelled, name, content):
+def test_labels_are_read_from_every_layout(tmp_path, unlabelled, name, content):
     (tmp_path / name).write_text(content)
     np.testing.assert_array_equal(vd.load(unlabelled, labels=tmp_path / name).labels, LABELS)
 
 
-def test_given_labels(unlabelled):
+def test_labels_may_be_arrays_and_names(unlabelled):
     np.testing.assert_array_equal(vd.load(unlabelled, labels=LABELS).labels, LABELS)
     np.testing.assert_array_equal(vd.load(unlabelled, labels=["owl", "cat", "dog", "dog"]).labels, LABELS)
 
 
-def test_given_labels_take_the_place_of_others(tmp_path):
+def test_labels_argument_replaces_labels_in_the_file(tmp_path):
     path = vd.save(vd.Predictions(np.full((2, 4, 3), 1 / 3), [0, 0, 0, 0]), tmp_path / "p.npz")
     np.testing.assert_array_equal(vd.load(path, labels=LABELS).labels, LABELS)
 
 
-def test_names_inside_an_archive(tmp_path):
+def test_npz_labels_may_be_names(tmp_path):
     for names in (np.asarray(["owl", "cat", "dog", "dog"]), np.asarray([b"owl", b"cat", b"dog", b"dog"])):
         np.savez(tmp_path / "p.npz", probs=np.full((2, 4, 3), 1 / 3), labels=names, class_names=CLASSES)
         np.testing.assert_array_equal(vd.load(tmp_path / "p.npz").labels, LABELS)
 
 
-def test_published_pickles(tmp_path, unlabelled):
+def test_labels_are_read_from_cifar_pickles(tmp_path, unlabelled):
     """As Python 2 wrote CIFAR: byte strings for keys, lists of numbers, no suffix."""
     batch = {b"data": np.zeros((4, 5), np.uint8), b"fine_labels": LABELS.tolist(), b"coarse_labels": [0, 0, 0, 0]}
     for name in ("test", "labels.pk"):
@@ -77,39 +77,38 @@ def test_published_pickles(tmp_path, unlabelled):
     ("name", "content", "message"),
     [
         ("y.txt", "2\n0\n1\n", "3 labels for 4 samples"),
-        ("y.txt", "2\n0\n\n1\n", "line 3 of .* is empty"),
         ("y.txt", "2\n0\n1\n7\n", "label of sample 3 is 7"),
         ("y.txt", "owl\ncat\ndog\nbat\n", "sample 3 is 'bat', and the classes are: cat, dog, owl"),
-        ("y.txt", "2\n0\n1\n0.5\n", "sample 0 is '2', and the classes are"),
-        ("y.txt", "1\n" * 3 + "9" * 40, "sample 0 is '1', and the classes are"),
-        ("y.csv", "a,b\n1,2\n", "has columns a, b; call one of them label"),
+        ("y.txt", "2\n0\n1\n0.5\n", "sample 3 is '0.5', and the classes are"),
+        ("y.txt", "1\n" * 3 + "9" * 40, "sample 3 is '9999.*', and the classes are"),
+        ("y.csv", "a,b\n1,2\n", "has columns a, b; name the one with the labels: label"),
         ("y.csv", "a,label\n1,2\n3\n", "row 3 of .* has 1 entries, not 2"),
         ("y.json", "[2, 0, 1", "cannot be read as labels .JSONDecodeError"),
-        ("y.json", '{"a": [1], "b": [2]}', "holds a, b; call what holds the labels: labels"),
+        ("y.json", '{"a": [1], "b": [2]}', "holds a, b; name the one with the labels: labels"),
         ("y.json", "[[1, 2], [3, 4]]", r"shape \(2, 2\)"),
         ("y.json", "[[1, 2], [3]]", "cannot be read as labels"),
-        ("y.json", "[true, false, true, true]", "dtype bool"),
+        ("y.json", "[true, false, true, true]", "labels are booleans, which are for two classes, and there are 3"),
         ("y.json", "[]", r"shape \(0,\)"),
         ("y.xml", "<labels/>", r"suffix \.xml; labels come as \.npy, \.npz, \.txt"),
     ],
 )
-def test_bad_labels(tmp_path, unlabelled, name, content, message):
+def test_invalid_labels_are_rejected(tmp_path, unlabelled, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(errors.InvalidInputError, match=message):
         vd.load(unlabelled, labels=tmp_path / name)
 
 
-def test_uneven_labels(unlabelled):
+def test_ragged_labels_are_rejected(unlabelled):
     with pytest.raises(errors.LabelError, match="cannot be made into one array"):
         vd.load(unlabelled, labels=[[0], [1, 2], [0], [1]])
 
 
-def test_not_there(tmp_path, unlabelled):
+def test_missing_labels_file_is_rejected(tmp_path, unlabelled):
     with pytest.raises(errors.FileFormatError, match=r"none\.txt does not exist"):
         vd.load(unlabelled, labels=tmp_path / "none.txt")
 
 
-def test_names_without_class_names(tmp_path):
+def test_named_labels_need_class_names(tmp_path):
     path = vd.save(vd.Predictions(np.full((2, 4, 3), 1 / 3)), tmp_path / "p.npz")
     with pytest.raises(errors.LabelError, match=r"p\.npz: labels are names \('owl', \.\.\.\)"):
         vd.load(path, labels=["owl", "cat", "dog", "dog"])

@@ -50,7 +50,7 @@ def assert_refused(path, message):
 
 
 @pytest.mark.parametrize("column", ["x", "source"])
-def test_parquet_of_repeated_texts(tmp_path, column):
+def test_parquet_text_that_is_stored_once_is_held_once(tmp_path, column):
     """50,000 times the same text of 90,000 characters, stored once."""
     path = tmp_path / "p.parquet"
     n = 50_000
@@ -74,7 +74,7 @@ def test_parquet_of_constant_columns(tmp_path, compression):
     assert_refused(path, "far more than its")
 
 
-def test_parquet_whose_contents_lie_about_their_sizes(tmp_path):
+def test_parquet_page_sizes_are_checked(tmp_path):
     """A page of half a gigabyte of zeros, while the table of contents states a few bytes."""
     path = tmp_path / "p.parquet"
     values = pa.array([b"\0" * (1 << 25)] * 8)
@@ -139,8 +139,8 @@ def test_zarr_chunks_that_unpack_to_much(tmp_path, name):
     assert_refused(path, "claims more than a chunk of shape (1, 2, 2) holds")
 
 
-def test_zarr_chunks_that_are_said_to_be_large(tmp_path):
-    """The chunk is said to be half a gigabyte, and the array is small."""
+def test_zarr_chunk_shape_is_checked(tmp_path):
+    """The metadata claim chunks of half a gigabyte, and the array is small."""
     path = tmp_path / "p.zarr"
     write_store(path, zarr.codecs.ZstdCodec(), numcodecs.Zstd().encode(ZEROS))
     metadata = json.loads((path / "probs" / "zarr.json").read_text())

@@ -64,7 +64,7 @@ def test_byte_order_mark_quotes_and_whole_floats(tmp_path):
     np.testing.assert_array_equal(loaded.values, [[[0.5, 0.5], [0.1, 0.9]]])
 
 
-def test_labels_said_once_are_enough(tmp_path):
+def test_label_in_one_row_of_a_sample_is_enough(tmp_path):
     loaded = load_csv(tmp_path, "sample,source,label,x,y\n0,a,1,0.5,0.5\n0,b,,0.5,0.5\n")
     assert loaded.labels.tolist() == [1]
     assert load_csv(tmp_path, "sample,source,label,x,y\n0,a,,0.5,0.5\n").labels is None
@@ -78,12 +78,15 @@ def test_labels_said_once_are_enough(tmp_path):
             errors.FileFormatError,
             "two rows for sample 0 of source resnet; keep one",
         ),
-        (LONG.replace("0,densenet,cat", "0,densenet,dog"), errors.LabelError, "sample 0 has label cat and label dog"),
-        (LONG.replace("owl,0.1", ",0.1"), errors.LabelError, "no label for sample 1; give all or none"),
-        (LONG.replace("sample", "nr"), errors.FileFormatError, "a column source and none called sample"),
+        (
+            LONG.replace("0,densenet,cat", "0,densenet,dog"),
+            errors.LabelError,
+            "has label cat and label dog for sample 0",
+        ),
+        (LONG.replace("sample", "nr"), errors.FileFormatError, "a column source and no column sample"),
         (LONG.replace("cat,dog,owl", "cat,dog,dog"), errors.FileFormatError, "two columns called 'dog'"),
         (LONG.replace("cat,dog,owl", "cat,dog,"), errors.FileFormatError, r"column 6 of .*table.csv has no name"),
-        (LONG.replace("0.3", "many"), errors.FileFormatError, "line 3 of .*: 'many' in column 'dog' is no number"),
+        (LONG.replace("0.3", "many"), errors.FileFormatError, "line 3 of .*: 'many' in column 'dog' is not a number"),
         (
             LONG.replace("owl,0.1,", "owl,"),
             errors.CorruptFileError,
@@ -104,19 +107,19 @@ def test_labels_said_once_are_enough(tmp_path):
         ("dtype,x,y\nobject,1,2\n", errors.UnknownNameError, "dtype 'object' is unknown"),
     ],
 )
-def test_bad_tables(tmp_path, text, error, message):
+def test_invalid_tables_are_rejected(tmp_path, text, error, message):
     with pytest.raises(error, match=message) as caught:
         load_csv(tmp_path, text)
     assert "table.csv" in str(caught.value)
 
 
-def test_not_text(tmp_path):
+def test_csv_that_is_not_text_is_rejected(tmp_path):
     (tmp_path / "latin.csv").write_bytes("café,thé\n0.5,0.5\n".encode("latin-1"))
     with pytest.raises(errors.CorruptFileError, match=r"not a \.csv table in UTF-8"):
         vd.load(tmp_path / "latin.csv")
 
 
-def test_parquet_of_others(tmp_path):
+def test_parquet_of_other_writers_is_read(tmp_path):
     table = pa.table(
         {
             "source": pa.array(["b", "b", "a"]).dictionary_encode(),
@@ -147,12 +150,12 @@ def test_whole_numbers_without_gaps_stay_whole(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("names", [["1", "0"], ["7", "8"], ["007", "+8"], ["0", "1"]])
-def test_labels_of_classes_called_by_numbers_come_back(tmp_path, names, suffix):
+def test_labels_come_back_if_class_names_are_numbers(tmp_path, names, suffix):
     predictions = vd.Predictions(np.full((2, 3, 2), 0.5), [0, 1, 1], class_names=names)
     loaded = vd.load(vd.save(predictions, tmp_path / f"p{suffix}"))
     assert loaded.labels.tolist() == [0, 1, 1]
     assert loaded.class_names == (None if names == ["0", "1"] else tuple(names))
 
 
-def test_numbers_that_are_names_may_be_written_as_floats(tmp_path):
+def test_class_names_that_are_numbers_may_be_written_as_floats(tmp_path):
     assert load_csv(tmp_path, "label,7,8\n8.0,0.5,0.5\n7.0,0.5,0.5\n").labels.tolist() == [1, 0]

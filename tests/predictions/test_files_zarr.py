@@ -11,7 +11,7 @@ import zarr
 
 import veridical as vd
 from veridical import errors
-from veridical.predictions.files import zarr_files
+from veridical.predictions.files import format_zarr
 
 NOBODY = 65534
 
@@ -111,7 +111,7 @@ def test_zarr_codecs_are_checked_in_the_array_that_is_opened(store, monkeypatch)
     metadata = json.loads((store / "probs" / ".zarray").read_text())
     metadata["compressor"] = {"id": "base64"}  # not one of the known codecs; zarr itself would run it
     (store / "probs" / ".zarray").write_text(json.dumps(metadata))
-    monkeypatch.setattr(zarr_files, "_check_store", lambda path: (store / ".zgroup",))
+    monkeypatch.setattr(format_zarr, "_check_store", lambda path: (store / ".zgroup",))
     with pytest.raises(errors.FileFormatError, match="packed with 'base64', which could run programs"):
         vd.load(store)
 

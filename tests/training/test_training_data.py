@@ -151,7 +151,7 @@ def test_cifar_runs_no_code_of_a_pickle(tmp_path: Path) -> None:
     write_cifar10_python(tmp_path / "cifar-10-batches-py")
     (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(b"cos\nsystem\n(S'touch " + bytes(tmp_path / "ran")
                                                                   + b"'\ntR.")  # fmt: skip
-    with pytest.raises(UnsafePickleError, match=r"it asks for os\.system"):
+    with pytest.raises(UnsafePickleError, match=r"it names os\.system"):
         load_dataset("cifar10", tmp_path, "test", verify=False)
     assert not (tmp_path / "ran").exists()
 

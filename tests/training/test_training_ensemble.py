@@ -184,7 +184,7 @@ def test_full_disk_leaves_no_half_written_checkpoint(tmp_path: Path) -> None:
     )
     done = run_python(program, tmp_path / "run", "deep", "one-cycle", 0)
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("veridical.errors.StorageError: there is no room to write")
+    assert last.startswith("veridical.errors.StorageError: there is no space to write")
     assert "trajectory-000.state.safetensors (File too large)" in last
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["labels.npy", "run.json"]
     train_to_be_killed(tmp_path / "run", "deep", "one-cycle")

@@ -11,7 +11,7 @@ import numpy as np
 
 from veridical._atomic import write_atomically
 from veridical.errors import FileFormatError, InvalidInputError, SavedFileError
-from veridical.predictions.files.npz import NpzArrays
+from veridical.predictions.files.format_npz import NpzArrays
 from veridical.predictions.validation import Array
 
 

@@ -17,7 +17,7 @@ from veridical.combine.consensus_fit import COPIES
 from veridical.combine.consensus_of_sources import Consensus, warn_of_camps
 from veridical.combine.consensus_sums import ConsensusSums
 from veridical.combine.consensus_weights import weigh_sources
-from veridical.predictions.validation import reject_nobody
+from veridical.predictions.validation import reject_sample_without_sources
 
 Indices = npt.NDArray[np.int64]
 
@@ -64,7 +64,7 @@ def sort_votes(items: Indices, sources: Indices, labels: Indices, shape: tuple[i
     votes = Votes(keys // n_sources, keys % n_sources, entries, labels, draws / n_draws[entries], shape)
     absent = np.flatnonzero(np.bincount(votes.items, minlength=n_items) == 0)
     if absent.size:
-        reject_nobody(int(absent[0]))
+        reject_sample_without_sources(int(absent[0]))
     return votes
 
 

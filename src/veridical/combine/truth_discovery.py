@@ -23,9 +23,9 @@ from veridical.predictions.validation import (
     check_choice,
     check_integer,
     check_real,
-    reject_missing,
-    reject_nobody,
+    reject_missing_prediction,
     reject_row,
+    reject_sample_without_sources,
 )
 
 Missing = Literal["raise", "skip"]
@@ -318,10 +318,10 @@ def _reject(predictions: Predictions, sample: int, options: Options) -> NoReturn
     absent = [bool(np.isnan(row).all()) for row in rows]
     for s, row in enumerate(rows):
         if absent[s] and not options.skip_missing:
-            reject_missing(predictions.source_name(s), sample)
+            reject_missing_prediction(predictions.source_name(s), sample)
         if not absent[s] and not _is_distribution(row, predictions):
             reject_row(row, predictions.kind, f"{predictions.source_name(s)}, sample {sample}", options.tolerance)
-    reject_nobody(sample)
+    reject_sample_without_sources(sample)
 
 
 def _is_distribution(row: Array, predictions: Predictions) -> bool:

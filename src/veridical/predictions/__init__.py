@@ -1,4 +1,4 @@
-"""What comes in: the :class:`Predictions` container and the checks everything passes through."""
+"""The :class:`Predictions` container, the validation of input, and prediction files."""
 
 from veridical.predictions.container import Predictions, as_predictions
 

@@ -1,4 +1,4 @@
-"""Arrays from whatever holds numbers: NumPy arrays, lists, PyTorch tensors; what would lose something is refused."""
+"""Arrays from NumPy arrays, lists and PyTorch tensors; input that would lose something is refused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _holds_masked(values: Any, depth: int = 2) -> bool:
 
 
 def is_tensor(values: Any) -> bool:
-    """Whether it is a PyTorch tensor; told by the names of its types, so that PyTorch is not imported."""
+    """Whether it is a PyTorch tensor; decided by the names of its types, without importing PyTorch."""
     return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in type(values).__mro__)
 
 

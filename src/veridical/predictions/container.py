@@ -1,4 +1,4 @@
-"""An ensemble's predictions, with what is known about them."""
+"""The predictions of an ensemble, with labels, ids and names."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import ParameterError, ShapeError, shown
-from veridical.predictions.arrays import as_array
+from veridical.errors import ParameterError, ShapeError
+from veridical.predictions.arrays import Array, as_array
+from veridical.predictions.inputs import read_scores
+from veridical.predictions.labels import UNKNOWN, Samples, resolve_labels
+from veridical.predictions.sample_ids import check_groups, check_sample_ids
+from veridical.predictions.splitting import split_groups, split_samples
 from veridical.predictions.validation import (
-    KINDS,
-    Array,
+    INPUT_KINDS,
+    InputKind,
     Kind,
     check_choice,
-    check_labels,
     check_names,
     check_random_state,
     check_real,
-    check_scores,
     result_dtype,
     tolerance_of,
 )
@@ -30,19 +32,42 @@ _SELECTION = "give a slice, a list of indices or a mask"
 
 
 class Predictions:
-    """What S sources say about N samples with L classes.
+    """Predictions of S sources for N samples and L classes.
 
     Parameters
     ----------
-    values : array of shape (S, N, L), or a sequence of S arrays of shape (N, L)
-        One score per source, sample and class.  Kept as given: nothing is copied or converted, so memory-mapped
-        files and views work.  A row of NaN means that the source is absent for that sample.
-    labels : array of N integers in 0..L-1, optional
-    kind : {"probs", "logits", "log_probs"}
-        What the numbers are.  Never guessed.
-    sources_axis : {0, 1}
-        1 for an array of shape (N, S, L).
+    values : array of shape (S, N, L), or one array of shape (N, L) per source
+        One score per source, sample and class.  Nothing is copied or converted, so memory-mapped files and views
+        work.  A row of NaN means that the source has no prediction for that sample.  Also accepted: one array of shape
+        (N, L) as one source; a dictionary of name and array, whose names become those of the sources; data frames,
+        whose columns are matched by name and whose index becomes the sample ids; PyTorch tensors; dense predictions of
+        shape (S, N, H, W, L), whose pixels are the samples and whose images are the groups.
+    labels : array of N labels, mapping of id and label, or series, optional
+        Integers in 0..L-1, names of classes, or booleans for two classes.  None, NaN, blank and -1 are labels that are
+        not known.  A mapping, or a series with an index where there are sample ids, is joined by id.
+    kind : {"probs", "logits", "log_probs", "binary"}
+        What the numbers are; never inferred from them.  "binary" is the probability of the positive class alone, of
+        shape (S, N) or (N,); it becomes two columns of kind "probs".
+    sources_axis : {0, 1, 2}
+        1 for an array of shape (N, S, L), 2 for (N, L, S).
+    class_axis : int, optional
+        Axis of the classes; default the last.  For images with channels first, (S, N, L, H, W), it is 2.
     source_names, class_names : sequences of str, optional
+    sample_ids : sequence of N texts or whole numbers, optional
+        Each once.
+    groups : sequence of N texts or whole numbers, optional
+        Samples of one group stay together in :meth:`split`.  Of dense predictions also one entry per image, which is
+        the default.
+    sample_shape : sequence of int, optional
+        (N, H, W) for dense predictions whose pixels are on one axis already.
+
+    Attributes
+    ----------
+    n_sources, n_samples, n_classes : int
+    labels : (N,) array of int64, or None
+        -1 where a label is not known; see :meth:`labelled`.
+    files : tuple of Path
+        The files that these predictions were read from; none for arrays.
 
     Examples
     --------
@@ -50,6 +75,10 @@ class Predictions:
     >>> import veridical as vd
     >>> vd.Predictions(np.full((3, 5, 2), 0.5), labels=[0, 1, 0, 1, 1])
     Predictions(3 sources, 5 samples, 2 classes, kind='probs', float64, labelled)
+    >>> vd.Predictions({"forest": [[0.9, 0.1]], "boosting": [[0.7, 0.3]]}).source_names
+    ('forest', 'boosting')
+    >>> vd.Predictions([0.9, 0.2, 0.4], labels=["spam", "ham", None], kind="binary", class_names=["ham", "spam"])
+    Predictions(1 source, 3 samples, 2 classes, kind='probs', float64, 2 of 3 labelled)
     """
 
     def __init__(
@@ -57,31 +86,46 @@ class Predictions:
         values: Any,
         labels: Any = None,
         *,
-        kind: Kind = "probs",
+        kind: InputKind = "probs",
         sources_axis: int = 0,
+        class_axis: int | None = None,
         source_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
+        sample_ids: Any = None,
+        groups: Any = None,
+        sample_shape: Sequence[int] | None = None,
     ) -> None:
-        self.kind: Kind = check_choice(kind, KINDS, "kind")  # type: ignore[assignment]
-        self._values = _as_sources(values, sources_axis)
-        shapes = [source.shape for source in self]
-        self.n_sources: int = len(shapes)
-        self.n_samples, self.n_classes = (int(size) for size in shapes[0])
-        self.labels: npt.NDArray[np.int64] | None = (
-            None if labels is None else check_labels(labels, self.n_samples, self.n_classes)
-        )
-        self.source_names = check_names(source_names, self.n_sources, "source")
-        self.class_names = check_names(class_names, self.n_classes, "class")
-        #: The files that these predictions were read from; none where they were made of arrays.
+        check_choice(kind, INPUT_KINDS, "kind")
+        scores = read_scores(values, kind, sources_axis, class_axis, class_names)
+        self._values = scores.values
+        self.kind: Kind = "probs" if kind == "binary" else kind
+        self.n_sources: int = len(scores.values)
+        self.n_samples, self.n_classes = (int(size) for size in scores.values[0].shape)
+        self.sample_shape = _check_shape(_either(sample_shape, scores.sample_shape), self.n_samples)
+        self.source_names = self._check_source_names(_either(source_names, scores.source_names))
+        self.class_names = check_names(_either(class_names, scores.class_names), self.n_classes, "class")
+        ids = _either(sample_ids, scores.sample_ids)
+        self.sample_ids: Array | None = None if ids is None else check_sample_ids(ids, self.n_samples)
+        self.groups: Array | None = check_groups(groups, self.sample_shape)
+        self.labels: npt.NDArray[np.int64] | None = self._resolve(labels)
         self.files: tuple[Path, ...] = ()
 
+    def _check_source_names(self, names: Any) -> tuple[str, ...] | None:
+        try:
+            return check_names(names, self.n_sources, "source")
+        except ShapeError as error:
+            if self.n_sources > 1:
+                raise
+            message = f"{error} One sample of several sources has shape (sources, 1, classes)."
+            raise ShapeError(message) from None
+
     def __iter__(self) -> Iterator[Array]:
-        """The sources' arrays of shape (N, L), as given."""
+        """The arrays of the sources, shape (N, L)."""
         return iter(self._values)
 
     @property
     def values(self) -> Array:
-        """The scores as one array of shape (S, N, L); a copy only if they were given as separate arrays."""
+        """The scores as one array of shape (S, N, L); a copy only if they are separate arrays."""
         return self._values if isinstance(self._values, np.ndarray) else np.stack(self._values)
 
     @property
@@ -91,24 +135,33 @@ class Predictions:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The precision that the numbers are stored in."""
+        """The precision of the stored numbers."""
         if isinstance(self._values, np.ndarray):
             return self._values.dtype
         return max((source.dtype for source in self._values), key=lambda dtype: (dtype.kind == "f", dtype.itemsize))
 
     @property
     def sum_tolerance(self) -> float:
-        """How far from one the sum of a source's probabilities may be: as far as its coarsest source needs."""
+        """How far from one the sum of a source's probabilities may be; that of the coarsest source."""
         return max(tolerance_of(source.dtype, self.n_classes) for source in self)
 
     @property
     def result_dtype(self) -> np.dtype[Any]:
-        """The precision that results are computed in."""
+        """The precision of results."""
         return result_dtype(self.dtype)
 
+    @property
+    def n_labelled(self) -> int:
+        """Number of samples whose label is known."""
+        return 0 if self.labels is None else int((self.labels != UNKNOWN).sum())
+
     def source_name(self, s: int) -> str:
-        """How to call source ``s`` in a message or a table."""
+        """The name of source ``s`` in messages and tables."""
         return f"source {s}" if self.source_names is None else f"source {s} ({self.source_names[s]})"
+
+    def sample_name(self, n: int) -> str:
+        """The id of sample ``n`` in messages and tables, or its number."""
+        return str(n) if self.sample_ids is None else str(self.sample_ids[n])
 
     def samples(self, start: int, stop: int) -> Array:
         """Samples ``start`` to ``stop`` of all sources, shape (S, stop - start, L); a view where possible."""
@@ -116,18 +169,47 @@ class Predictions:
             return self._values[:, start:stop]
         return np.stack([source[start:stop] for source in self._values])
 
-    def with_labels(self, labels: Any) -> Predictions:
-        """The same predictions with these labels."""
-        return self._derive(self._values, labels, self.source_names)
+    def in_sample_shape(self, results: Any) -> Array:
+        """Results per sample, of shape (n_samples, ...), in the shape of the input: (N, H, W, ...) for images."""
+        array = np.asarray(results)
+        if array.shape[:1] != (self.n_samples,):
+            raise ShapeError(
+                f"the results have shape {array.shape}; give one entry for each of {self.n_samples} samples."
+            )
+        return array.reshape(*self.sample_shape, *array.shape[1:])
 
-    def _derive(self, values: Any, labels: Any, source_names: Sequence[str] | None) -> Predictions:
-        """Predictions of the same kind, classes and files."""
-        result = Predictions(values, labels, kind=self.kind, source_names=source_names, class_names=self.class_names)
+    def with_labels(self, labels: Any) -> Predictions:
+        """The same predictions with these labels, which may be in any form that the constructor accepts."""
+        result = self._derive(self._values, self.source_names, None)
+        result.labels = self._resolve(labels)
+        return result
+
+    def _resolve(self, labels: Any) -> npt.NDArray[np.int64] | None:
+        """Labels as indices of classes, -1 where they are not known; None if none is."""
+        if labels is None:
+            return None
+        indices = resolve_labels(labels, Samples(self.sample_shape, self.sample_ids, self.n_classes, self.class_names))
+        return indices if len(indices) == 0 or (indices != UNKNOWN).any() else None
+
+    def labelled(self) -> Predictions:
+        """The predictions for the samples whose label is known; the same object if all are."""
+        if self.labels is None or (self.labels != UNKNOWN).all():
+            return self
+        return self.select(samples=np.flatnonzero(self.labels != UNKNOWN))
+
+    def _derive(self, values: Any, source_names: Sequence[str] | None, samples: Any) -> Predictions:
+        """Predictions of the same kind, classes and files; ``samples`` is the index of those in ``values``, or None."""
+        result = Predictions(values, kind=self.kind, source_names=source_names, class_names=self.class_names)
+        # Known to be valid, and an index may take a sample twice.
+        for name in ("labels", "sample_ids", "groups"):
+            entries = getattr(self, name)
+            setattr(result, name, entries if entries is None or samples is None else entries[samples])
+        result.sample_shape = self.sample_shape if samples is None else (result.n_samples,)
         result.files = self.files
         return result
 
     def present(self) -> npt.NDArray[np.bool_]:
-        """(S, N): whether a source says anything about a sample; where it is absent, its row is NaN."""
+        """(S, N): whether a source has a prediction for a sample; if not, its row is NaN."""
         return np.stack([~np.isnan(source[:, 0]) for source in self])
 
     def select(self, *, sources: Any = None, samples: Any = None) -> Predictions:
@@ -144,11 +226,8 @@ class Predictions:
         else:
             picked = [self._values[s] for s in np.arange(self.n_sources)[chosen]]
             values = picked if samples is None else [source[samples] for source in picked]
-        return self._derive(
-            values,
-            self.labels if self.labels is None or samples is None else self.labels[samples],
-            None if self.source_names is None else [*np.asarray(self.source_names, dtype=object)[chosen]],
-        )
+        names = None if self.source_names is None else [*np.asarray(self.source_names, dtype=object)[chosen]]
+        return self._derive(values, names, samples)
 
     def _source_indices(self, sources: Any) -> Any:
         if sources is None:
@@ -167,7 +246,11 @@ class Predictions:
     def split(
         self, *, random_state: int | np.random.Generator | None = None, size: float = 0.5
     ) -> tuple[Predictions, Predictions]:
-        """Two random parts, the first with ``size`` of the samples (rounded down); each keeps the samples' order."""
+        """Two random parts, the first with ``size`` of the samples; each keeps the samples' order.
+
+        Without groups the number is rounded down.  With groups, all samples of a group are in the same part, and the
+        first part has as nearly ``size`` of the samples as the groups allow.
+        """
         first, second = self.split_indices(random_state=random_state, size=size)
         return self.select(samples=first), self.select(samples=second)
 
@@ -178,11 +261,10 @@ class Predictions:
         share = check_real(size, "size", 0.0, 1.0)
         if share in (0.0, 1.0):
             raise ParameterError(f"size is {size!r}; give a share between 0 and 1.")
-        if self.n_samples < 2:
-            raise ShapeError(f"{self.n_samples} sample cannot be split into two parts; at least two are needed.")
-        order = check_random_state(random_state).permutation(self.n_samples)
-        cut = min(max(int(self.n_samples * share), 1), self.n_samples - 1)
-        return np.sort(order[:cut]), np.sort(order[cut:])
+        generator = check_random_state(random_state)
+        if self.groups is None:
+            return split_samples(self.n_samples, share, generator)
+        return split_groups(self.groups, share, generator)
 
     def __repr__(self) -> str:
         return f"Predictions({', '.join(self._facts())})"
@@ -192,42 +274,34 @@ class Predictions:
         return f"<strong>Predictions</strong><ul>{rows}</ul>"
 
     def _facts(self) -> list[str]:
+        labelled = f"{self.n_labelled} of {self.n_samples} labelled"
+        if self.n_labelled in (0, self.n_samples):
+            labelled = "unlabelled" if self.labels is None else "labelled"
         return [
             f"{self.n_sources} source{'s' * (self.n_sources != 1)}",
             f"{self.n_samples} sample{'s' * (self.n_samples != 1)}",
             f"{self.n_classes} classes",
             f"kind={self.kind!r}",
             str(self.dtype),
-            "unlabelled" if self.labels is None else "labelled",
+            labelled,
         ]
 
 
-def _as_sources(values: Any, sources_axis: int) -> Array | tuple[Array, ...]:
-    """The sources as one (S, N, L) array, or as separate (N, L) arrays where they came so."""
-    is_axis = isinstance(sources_axis, (int, np.integer)) and not isinstance(sources_axis, bool)
-    if not is_axis or sources_axis not in (0, 1):
-        raise ParameterError(f"sources_axis is {shown(sources_axis)}; it is 0 for (S, N, L) or 1 for (N, S, L).")
-    if isinstance(values, (list, tuple)) and values and getattr(values[0], "ndim", 0) == 2:
-        if sources_axis != 0:
-            raise ParameterError("a list of arrays has its sources first; leave sources_axis at 0.")
-        sources = tuple(check_scores(source, f"source {s}", 2, "(samples, classes)") for s, source in enumerate(values))
-        for s, source in enumerate(sources):
-            if source.shape != sources[0].shape:
-                raise ShapeError(
-                    f"source {s} has shape {source.shape} and source 0 has shape {sources[0].shape}; all sources must "
-                    "predict the same samples and classes."
-                )
-        return sources
-    axes = "(sources, samples, classes)" if sources_axis == 0 else "(samples, sources, classes)"
-    array = check_scores(values, "the array of predictions", 3, axes)
-    array = array if sources_axis == 0 else array.swapaxes(0, 1)
-    if array.shape[0] == 0:
-        raise ShapeError(f"there are no sources (shape {np.shape(values)}); at least one is needed.")
-    return array
+def _either(passed: Any, of_input: Any) -> Any:
+    """What the caller passes, or else what the input contains."""
+    return of_input if passed is None else passed
+
+
+def _check_shape(shape: Any, n_samples: int) -> tuple[int, ...]:
+    """(N,) or (N, H, W), whose product is the number of samples."""
+    sizes = tuple(int(size) for size in shape)
+    if int(np.prod(sizes, dtype=object)) != n_samples or min(sizes, default=0) < 0:
+        raise ShapeError(f"sample_shape is {sizes}, and there are {n_samples} samples; give a shape of so many.")
+    return sizes
 
 
 def _indices(chosen: Any, size: int, what: str) -> Any:
-    """What NumPy indexes one axis of ``size`` with, checked; one number becomes a list of one."""
+    """An index of one axis of length ``size``, checked; one number becomes a list of one."""
     index = chosen
     if not isinstance(chosen, slice):
         index = np.atleast_1d(as_array(chosen, what, _SELECTION))
@@ -243,14 +317,14 @@ def _indices(chosen: Any, size: int, what: str) -> Any:
     return index
 
 
-def as_predictions(values: Any, kind: Kind | None = None, sources_axis: int | None = None) -> Predictions:
-    """``values`` if it is a :class:`Predictions` already, otherwise one made of it."""
+def as_predictions(values: Any, kind: InputKind | None = None, sources_axis: int | None = None) -> Predictions:
+    """``values`` as :class:`Predictions`."""
     if not isinstance(values, Predictions):
         return Predictions(
             values, kind="probs" if kind is None else kind, sources_axis=0 if sources_axis is None else sources_axis
         )
     if kind is not None and kind != values.kind:
-        raise ParameterError(f"kind={kind!r} contradicts the predictions, which hold {values.kind!r}; leave it out.")
+        raise ParameterError(f"kind={kind!r} contradicts the predictions, which are {values.kind!r}; leave it out.")
     if sources_axis is not None and not (isinstance(sources_axis, int) and sources_axis == 0):
-        raise ParameterError("Predictions know which axis their sources are on; leave sources_axis out.")
+        raise ParameterError("Predictions have their sources on a fixed axis; leave sources_axis out.")
     return values

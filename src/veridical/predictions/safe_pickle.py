@@ -1,4 +1,4 @@
-"""Reading pickles of plain values and NumPy arrays without running anything they ask for.
+"""Reading pickles of plain values and NumPy arrays without running anything in them.
 
 A pickle is a program: it may name any function of any module and have it called.  Published data sets (CIFAR) and
 label files come as pickles all the same.  Here the program may name only the few constructors that arrays, byte
@@ -43,7 +43,7 @@ class _Allowance:
 
 
 class _Dtype:
-    """An element type under construction.  NumPy's own would take flags from the pickle and believe them."""
+    """An element type under construction.  NumPy's own would take its flags from the pickle."""
 
     def __init__(self, code: Any, *_flags: Any) -> None:
         code = code.decode("latin-1") if isinstance(code, bytes) else code
@@ -52,7 +52,7 @@ class _Dtype:
         self.value = _check_dtype(np.dtype(code))
 
     def __setstate__(self, state: Any) -> None:
-        """(version, byte order, ...): of all that a pickle says about the type, the byte order is what we need."""
+        """(version, byte order, ...): only the byte order is used."""
         order = state[1].decode("latin-1") if isinstance(state[1], bytes) else state[1]
         self.value = _check_dtype(self.value.newbyteorder(order))  # type: ignore[arg-type]  # any text: NumPy checks it
 
@@ -102,7 +102,7 @@ def _encode(allowance: _Allowance, text: Any, encoding: Any = "latin1") -> bytes
 
 
 def _new_bytes(allowance: _Allowance, content: Any = b"", encoding: Any = "latin1") -> bytes:
-    """Stands for ``bytes`` and ``bytearray``, which would also make zeros of any length asked for."""
+    """Stands for ``bytes`` and ``bytearray``, which would also make any number of zeros."""
     if not isinstance(content, (bytes, bytearray)):
         return _encode(allowance, content, encoding)
     allowance.spend(len(content))
@@ -116,7 +116,7 @@ def _new_container(kind: type, allowance: _Allowance, *content: Any) -> Any:
 
 
 class _StandIn:
-    """What a pickle gets in place of a function or class: it can be called, and not be changed."""
+    """What a pickle gets in place of a function or class: it can be called, but not changed."""
 
     __slots__ = ("_call",)
     _call: Callable[..., Any]
@@ -168,9 +168,7 @@ class _PlainUnpickler(pickle.Unpickler):
         try:
             return _StandIn(partial(_ALLOWED[module, name], self._allowance))
         except KeyError:
-            raise UnsafePickleError(
-                f"it asks for {module}.{name}, which is neither an array nor a plain value"
-            ) from None
+            raise UnsafePickleError(f"it names {module}.{name}, which is neither an array nor a plain value") from None
 
     def persistent_load(self, pid: Any) -> NoReturn:
         raise UnsafePickleError("it refers to objects outside itself")
@@ -196,7 +194,7 @@ def load_plain_pickle(path: str | os.PathLike[str], *, encoding: str = "bytes") 
     UnsafePickleError
         The pickle names a function or class that plain values do not need; it was not called.
     CorruptFileError
-        The file is truncated, goes on after its end, or is no pickle at all.
+        The file is truncated, continues after its end, or is not a pickle.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The one door: what input must be, and what is said when it is not.
+"""Checks of parameters, shapes, labels, names and numbers, with the messages of their errors.
 
 Shapes, dtypes and labels are checked here before any work starts.  The numbers themselves are checked by the
-kernels while they are in cache anyway, so that checking costs no second pass over memory; when a kernel reports a
-bad row, :func:`reject_row` looks at that row alone and says what is wrong with it.
+kernels while they are in cache, which saves a second pass over memory; if a kernel reports a bad row,
+:func:`reject_row` finds out what is wrong with that row.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ from veridical.predictions.arrays import as_array
 from veridical.predictions.arrays import as_numbers as as_numbers
 
 Kind = Literal["probs", "logits", "log_probs"]
+#: What users may pass: "binary" is the probability of the positive class alone, and becomes two columns of "probs".
+InputKind = Literal["probs", "logits", "log_probs", "binary"]
 RandomState = int | np.random.Generator | None
 KINDS: tuple[Kind, ...] = get_args(Kind)
+INPUT_KINDS: tuple[InputKind, ...] = get_args(InputKind)
 
 #: How far from one a distribution's sum may be, by the precision its numbers were stored in: at all, and more for each
 #: class, whose number is rounded (in half precision to a multiple of 2**-24) and added up in single precision.
@@ -44,8 +47,8 @@ SUM_TOLERANCE = {"float16": (2e-3, 2**-25), "float32": (1e-4, 2**-25), "float64"
 #: Counts of anything are smaller, and fit into the compiled loops' integers.
 _LARGEST_COUNT = 2**31 - 1
 _LARGEST_SEED = 2**63 - 1
-#: What to do with scores that look unnormalised, where one can say what they are.
-_FOR_SCORES = 'if these are unnormalised scores, say kind="logits" (on the command line --kind logits)'
+#: Advice for scores that look unnormalised, where their kind can be passed.
+_FOR_SCORES = 'if these are unnormalised scores, pass kind="logits" (on the command line --kind logits)'
 
 
 def check_choice(value: object, choices: Iterable[str], what: str) -> str:
@@ -93,7 +96,7 @@ def check_flag(value: object, what: str) -> bool:
 
 
 def check_random_state(random_state: RandomState) -> np.random.Generator:
-    """A generator: the one given, or a new one from a seed."""
+    """A generator: ``random_state`` itself, or a new one from a seed."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     seed = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0
@@ -187,9 +190,9 @@ def check_names(names: Any, expected: int, what: str) -> tuple[str, ...] | None:
 def reject_row(
     row: Array, kind: Kind, where: str, tolerance: float | None = None, *, for_scores: str = _FOR_SCORES
 ) -> NoReturn:
-    """Say what is wrong with a row of scores that is no distribution; ``where`` names the row, as in "sample 7".
+    """Raise the error for a row of scores that is not a distribution; ``where`` names the row, as in "sample 7".
 
-    ``for_scores`` is what to do where they look unnormalised.
+    ``for_scores`` is the advice for scores that look unnormalised.
     """
     values = np.asarray(row, dtype=np.float64)
     noun = {"probs": "probability", "logits": "logit", "log_probs": "log-probability"}[kind]
@@ -216,7 +219,7 @@ def reject_row(
 
 
 def _hint(values: Array, for_scores: str) -> str:
-    """What to do about numbers that are no probabilities; a guess is offered, never acted on."""
+    """Advice for numbers that are not probabilities: a guess, which is only printed."""
     lowest, total = float(values.min()), float(values.sum())
     if -1e-3 < lowest < 0 and abs(total - 1) < 1e-2:
         return "this looks like rounding: clip at 0 and divide each row by its sum"
@@ -225,24 +228,28 @@ def _hint(values: Array, for_scores: str) -> str:
     return "divide each row by its sum"
 
 
-def reject_missing(source: str, sample: int) -> NoReturn:
-    """Say that a source is absent for a sample."""
+def reject_missing_prediction(source: str, sample: int) -> NoReturn:
+    """Raise the error for a source without a prediction for a sample."""
     raise MissingSourceError(
-        f'{source} says nothing about sample {sample} (its row is all NaN); give its prediction, or say missing="skip" '
-        "to leave it out for that sample."
+        f'{source} has no prediction for sample {sample} (its row is all NaN); give one, or pass missing="skip" to '
+        "leave the source out for that sample."
     )
 
 
-def reject_nobody(sample: int) -> NoReturn:
-    """Say that no source is present for a sample."""
-    raise MissingSourceError(f"no source says anything about sample {sample} (all rows are NaN); leave the sample out.")
+def reject_sample_without_sources(sample: int) -> NoReturn:
+    """Raise the error for a sample that no source has a prediction for."""
+    raise MissingSourceError(
+        f"no source has a prediction for sample {sample} (all rows are NaN); leave the sample out."
+    )
 
 
 def check_distributions(probs: Any, what: str = "probs") -> Array:
     """(N, L) probabilities, checked row by row; kept in float32 or float64, rows renormalised where they need it."""
     array = check_scores(probs, what, 2, "(samples, classes)")
     result = array.astype(result_dtype(array.dtype), copy=False)
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is named below, without a warning before
+    with np.errstate(
+        invalid="ignore", over="ignore"
+    ):  # numbers that are not finite are reported below, without a warning
         sums = _row_sums(result)
         off = np.abs(sums - 1.0)
         bad = ~(off <= tolerance_of(array.dtype, array.shape[1]))
@@ -274,14 +281,14 @@ def _row_sums(values: Array) -> npt.NDArray[np.float64]:
 
 
 def all_probabilities(values: npt.NDArray[np.float64]) -> bool:
-    """Whether all values lie from 0 to 1; written so that NaN, which minimum and maximum pass on, fails."""
+    """Whether all values lie from 0 to 1; NaN, which minimum and maximum propagate, fails."""
     return bool(values.min() >= 0 and values.max() <= 1)
 
 
 def check_confidences(
     values: Any, what: str = "confidence", are_fine: Callable[[npt.NDArray[np.float64]], bool] = all_probabilities
 ) -> npt.NDArray[np.float64]:
-    """Finite numbers from 0 to 1, one per sample, at least one of them; ``are_fine`` may be a faster way to look."""
+    """Finite numbers from 0 to 1, one per sample, at least one; ``are_fine`` may be a faster check."""
     array = as_numbers(values, what)
     if array.ndim != 1:
         raise ShapeError(f"{what} has shape {array.shape}; give one number per sample, shape (samples,).")
@@ -301,11 +308,11 @@ def check_confidences(
 
 
 def check_outcomes(values: Any, what: str = "y_true") -> npt.NDArray[np.bool_]:
-    """Booleans, one per sample: was the prediction right?  Integers are refused, because they could be labels."""
+    """Booleans, one per sample: whether the prediction was right.  Integers are refused: they could be labels."""
     array = as_array(values, what, "give one boolean per sample")
     if array.dtype.kind != "b":
         raise LabelError(
-            f"{what} has dtype {array.dtype} beside one confidence per sample; give booleans that say whether each "
+            f"{what} has dtype {array.dtype} beside one confidence per sample; give booleans: whether each "
             "prediction was right (labels == predicted), or probabilities of shape (samples, classes)."
         )
     if array.ndim != 1:
@@ -317,8 +324,8 @@ def check_same_length(**arrays: Array) -> int:
     """The common length of one-dimensional inputs."""
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise ShapeError(f"lengths differ: {said}; give one entry per sample in each.")
+        listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ShapeError(f"lengths differ: {listed}; give one entry per sample in each.")
     return next(iter(lengths.values()))
 
 

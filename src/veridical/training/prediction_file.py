@@ -20,7 +20,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy_format
 
 from veridical._atomic import atomic_file, storage_errors
-from veridical.predictions.files.npz import NpzArrays, open_aligned_entry
+from veridical.predictions.files.format_npz import NpzArrays, open_aligned_entry
 
 _Array = npt.NDArray[Any]
 

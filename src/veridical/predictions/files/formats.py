@@ -1,6 +1,6 @@
-"""The registry of formats: a suffix, what reads and writes it, what it needs.
+"""The registry of formats: for each suffix its reader, its writer and the extra that it needs.
 
-Adding a format is adding a file and an entry here; the command line, the messages and the tests follow.
+To add a format, add a module and an entry here; the command line, the messages and the tests follow.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from pathlib import Path
 from veridical.errors import FileFormatError
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import Contents
-from veridical.predictions.files.csv_files import read_csv, write_csv
-from veridical.predictions.files.npy import read_npy, write_npy
-from veridical.predictions.files.npz import read_npz, write_npz
-from veridical.predictions.files.parquet import read_parquet, write_parquet
-from veridical.predictions.files.torch_files import read_torch
-from veridical.predictions.files.zarr_files import read_zarr, write_zarr
-from veridical.predictions.validation import Kind
+from veridical.predictions.files.format_csv import read_csv, write_csv
+from veridical.predictions.files.format_npy import read_npy, write_npy
+from veridical.predictions.files.format_npz import read_npz, write_npz
+from veridical.predictions.files.format_parquet import read_parquet, write_parquet
+from veridical.predictions.files.format_torch import read_torch
+from veridical.predictions.files.format_zarr import read_zarr, write_zarr
+from veridical.predictions.validation import InputKind
 
 
 @dataclass(frozen=True)
 class Format:
-    """How files of a suffix are read and written; ``extra`` is what must be installed for it.
+    """How files with a suffix are read and written; ``extra`` names the extra to install.
 
-    ``keeps_kind`` says whether the file itself tells probabilities from logits.
+    ``keeps_kind`` is False if the file itself cannot distinguish probabilities from logits.
     """
 
-    read: Callable[[Path, Kind | None], Contents]
+    read: Callable[[Path, InputKind | None], Contents]
     write: Callable[[Predictions, Path], None] | None = None
     extra: str | None = None
     keeps_kind: bool = True
@@ -49,7 +49,7 @@ _PICKLES = (".pkl", ".pickle", ".pk", ".p", ".joblib", ".dill")
 
 
 def format_of(path: Path) -> Format:
-    """The format that a file's suffix says."""
+    """The format of a file, by its suffix."""
     suffix = path.suffix.lower()
     if suffix in FORMATS:
         return FORMATS[suffix]
@@ -58,5 +58,7 @@ def format_of(path: Path) -> Format:
             f"{path} is a pickle, which can run programs and is never loaded; convert it where it comes from: "
             'numpy.savez("predictions.npz", logits=array, labels=labels).'
         )
-    said = f"has the suffix {suffix!r}" if suffix else "has no suffix"
-    raise FileFormatError(f"{path} {said}; predictions come as {', '.join(FORMATS)}, or as a directory of such files.")
+    problem = f"has the suffix {suffix!r}" if suffix else "has no suffix"
+    raise FileFormatError(
+        f"{path} {problem}; predictions come as {', '.join(FORMATS)}, or as a directory of such files."
+    )

@@ -1,10 +1,10 @@
-"""Labels that stand apart from the predictions, and labels that are names of classes."""
+"""Labels in a file of their own: one per sample, in the order of the samples or with their ids."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,61 +12,49 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import CorruptFileError, FileFormatError, LabelError
-from veridical.predictions.files.contents import check_is_file, reading
-from veridical.predictions.files.npy import map_npy
-from veridical.predictions.files.npz import NpzArrays
+from veridical.predictions.files.file_checks import check_is_file, reading
+from veridical.predictions.files.format_npy import map_npy
+from veridical.predictions.files.format_npz import NpzArrays
+from veridical.predictions.labels import UNKNOWN, LabelTable, is_unknown
 from veridical.predictions.safe_pickle import load_plain_pickle
 from veridical.predictions.validation import Array
 
-#: What labels are called in a table, an archive or a dictionary; of the two sorts of CIFAR-100 people mean the fine.
+#: Names of labels in a table, an archive or a dictionary; of CIFAR-100's two kinds of labels, the fine ones.
 _NAMES = ("label", "labels", "fine_labels", "targets")
-
-
-def load_labels(labels: Any, class_names: Sequence[str] | None) -> Array | None:
-    """Labels from a file, or as given; names of classes are replaced by their places."""
-    if labels is None:
-        return None
-    if isinstance(labels, (str, os.PathLike)):
-        return resolve_names(read_labels(Path(labels)), class_names)
-    try:
-        array = np.asarray(labels)
-    except ValueError as error:
-        raise LabelError(f"labels cannot be made into one array ({error}); give one integer per sample.") from None
-    return resolve_names(array, class_names)
-
-
-def resolve_names(labels: Array, class_names: Sequence[str] | None) -> Array:
-    """Labels that are names of classes as places in ``class_names``; others as they are."""
-    if labels.dtype.kind not in "US" or labels.ndim != 1 or not labels.size:
-        return labels
-    names = [label.decode("utf-8", "replace") if isinstance(label, bytes) else label for label in labels.tolist()]
-    if class_names is None:
-        raise LabelError(
-            f"labels are names ({names[0]!r}, ...), and the predictions do not say what their classes are called; give "
-            "integers, or predictions with class_names."
-        )
-    places = {name: l for l, name in enumerate(class_names)}
-    unknown = next((n for n, name in enumerate(names) if name not in places), None)
-    if unknown is not None:
-        known = ", ".join(list(places)[:10]) + (", ..." if len(places) > 10 else "")
-        raise LabelError(f"the label of sample {unknown} is {names[unknown]!r}, and the classes are: {known}.")
-    return np.asarray([places[name] for name in names], np.int64)
+#: Names of columns that hold the ids of samples; of other columns, a single one beside the labels does.
+_ID_NAMES = ("sample", "sample_id", "id", "image", "image_id", "file", "filename", "name", "key", "index")
+#: The name of the ids in an archive or a dictionary.
+_IDS = "sample_ids"
 
 
 def labels_from_text(texts: Sequence[str]) -> Array:
-    """Whole numbers as integers; anything else as names."""
+    """Whole numbers as integers, -1 where there is none; anything else as names."""
+    numbers = np.empty(len(texts), np.int64)
+    for n, text in enumerate(texts):
+        number = _whole_number(text)
+        if number is None:
+            return np.asarray(texts, dtype=str)
+        numbers[n] = number
+    return numbers
+
+
+def _whole_number(text: str) -> int | None:
+    """A text as a whole number, -1 if it is blank or NaN, None if it is something else."""
+    if is_unknown(text):
+        return UNKNOWN
+    if text.lstrip("+-").isdecimal():
+        return int(text) if len(text) <= 18 else None
     try:
-        numbers = np.asarray([int(text) if text.lstrip("+-").isdecimal() else float(text) for text in texts])
-    except (ValueError, OverflowError):
-        return np.asarray(texts, dtype=str)
-    is_whole = numbers.dtype.kind in "iu" or (numbers.dtype.kind == "f" and bool(np.all(numbers == np.floor(numbers))))
-    if not is_whole or not numbers.size or np.abs(numbers).max() >= 2**62:
-        return np.asarray(texts, dtype=str)
-    return numbers.astype(np.int64)
+        number = float(text)
+    except ValueError:
+        return None
+    if math.isnan(number):
+        return UNKNOWN
+    return int(number) if abs(number) < 2**62 and number == math.floor(number) else None
 
 
-def read_labels(path: Path) -> Array:
-    """One label per sample from a file of any format in ``READERS``."""
+def read_labels(path: Path) -> Array | LabelTable:
+    """One label per sample from a file of any format in ``READERS``; with ids where a table has a column of them."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise FileFormatError(
@@ -75,38 +63,62 @@ def read_labels(path: Path) -> Array:
         )
     check_is_file(path, "a file of labels")
     with reading(path, "labels"):
-        labels = np.asarray(reader(path))
+        content = reader(path)
+        table = content if isinstance(content, LabelTable) else None
+        labels = np.asarray(content.labels if isinstance(content, LabelTable) else content)
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
-    if labels.ndim != 1 or not labels.size or labels.dtype.kind not in "iufSU":
+    if labels.ndim != 1 or not labels.size or labels.dtype.kind not in "iufbSUO" or _holds_lists(labels):
         raise LabelError(
             f"{path} holds labels of shape {labels.shape} and dtype {labels.dtype}; write one integer per sample."
         )
-    return labels
+    return labels if table is None else LabelTable(table.ids, labels, str(path))
+
+
+def _holds_lists(labels: Array) -> bool:
+    """Whether labels are Python objects other than numbers, texts and None."""
+    plain = (str, bytes, int, float, type(None))
+    return labels.dtype.kind == "O" and not all(isinstance(entry, plain) for entry in labels.tolist())
 
 
 def _from_txt(path: Path) -> Array:
+    """One label per line; an empty line is a label that is not known."""
     lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     while lines and not lines[-1]:
         lines.pop()
-    if "" in lines:
-        raise LabelError(f"line {lines.index('') + 1} of {path} is empty; write one label per line.")
     return labels_from_text(lines)
 
 
-def _from_csv(path: Path) -> Array:
-    """The column called label, or the only column, with or without a name."""
+def _from_csv(path: Path) -> Array | LabelTable:
+    """The column called label, or the only column, with or without a name; another column may hold ids."""
     with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = [row for row in csv.reader(file, strict=True) if row]
+        rows = list(csv.reader(file, strict=True))
+    while rows and not rows[-1]:
+        rows.pop()
     header = [name.strip() for name in rows[0]] if rows else []
-    named = [place for place, name in enumerate(header) if name.lower() in _NAMES]
-    if len(named) != 1 and len(header) != 1:
-        raise FileFormatError(f"{path} has columns {', '.join(header)[:200]}; call one of them label.")
+    # In a table of one column an empty line is a label that is not known.
+    rows = [row or [""] for row in rows] if len(header) == 1 else [row for row in rows if row]
+    column, ids = _columns(header, path)
     uneven = next((line for line, row in enumerate(rows) if len(row) != len(header)), None)
     if uneven is not None:
         raise CorruptFileError(f"row {uneven + 1} of {path} has {len(rows[uneven])} entries, not {len(header)}.")
-    has_name = bool(named) or not header[0].lstrip("+-").isdecimal()
-    return labels_from_text([row[named[0] if named else 0].strip() for row in rows[has_name:]])
+    has_header = len(header) > 1 or header[0].lower() in _NAMES or not header[0].lstrip("+-").isdecimal()
+    rows = rows[has_header:]
+    labels = labels_from_text([row[column].strip() for row in rows])
+    return labels if ids is None else LabelTable([row[ids].strip() for row in rows], labels)
+
+
+def _columns(header: Sequence[str], path: Path) -> tuple[int, int | None]:
+    """The places of the labels and of the ids in a table, if it has ids."""
+    named = [place for place, name in enumerate(header) if name.lower() in _NAMES]
+    if len(named) != 1 and len(header) != 1:
+        raise FileFormatError(f"{path} has columns {', '.join(header)[:200]}; name the one with the labels: label.")
+    column = named[0] if named else 0
+    others = [place for place in range(len(header)) if place != column]
+    ids = [place for place in others if header[place].lower() in _ID_NAMES]
+    if len(ids) == 1 or len(others) == 1:
+        return column, (ids or others)[0]
+    return column, None
 
 
 def _from_json(path: Path) -> Any:
@@ -114,12 +126,12 @@ def _from_json(path: Path) -> Any:
 
 
 def _from_pickle(path: Path) -> Any:
-    """Only plain values are read: a pickle that asks for more is refused before anything runs."""
+    """Only plain values are read: a pickle with anything else is refused before anything runs."""
     return _named(load_plain_pickle(path), path)
 
 
 def _from_torch(path: Path) -> Any:
-    from veridical.predictions.files.torch_files import load_tensors
+    from veridical.predictions.files.format_torch import load_tensors
 
     return _named(load_tensors(path), path)
 
@@ -130,35 +142,40 @@ def _from_cifar(path: Path) -> Array:
     return read_batch(path)[0]
 
 
-def _from_parquet(path: Path) -> Array:
-    from veridical.predictions.files.parquet import read_text_column
+def _from_parquet(path: Path) -> Array | LabelTable:
+    from veridical.predictions.files.format_parquet import read_text_columns
 
-    return labels_from_text(read_text_column(path, _NAMES))
+    texts, ids = read_text_columns(path, lambda names: _columns(names, path))
+    labels = labels_from_text(texts)
+    return labels if ids is None else LabelTable(ids, labels)
 
 
-def _from_npz(path: Path) -> Array:
+def _from_npz(path: Path) -> Array | LabelTable:
     with NpzArrays(path) as arrays:
-        return np.asarray(arrays[_choose(arrays.names, path)])
+        labels = np.asarray(arrays[_choose([name for name in arrays.names if name != _IDS], path)])
+        ids = arrays.ids_in(_IDS)
+        return labels if ids is None else LabelTable(list(ids), labels)
 
 
 def _named(content: Any, path: Path) -> Any:
-    """Labels as such, or under their name in a dictionary."""
+    """The labels themselves, or those under their name in a dictionary."""
     if not isinstance(content, dict):
         return content
     content = {key.decode("latin-1") if isinstance(key, bytes) else str(key): value for key, value in content.items()}
-    return content[_choose(list(content), path)]
+    labels = content[_choose([name for name in content if name != _IDS], path)]
+    return labels if _IDS not in content else LabelTable(list(content[_IDS]), labels)
 
 
 def _choose(names: Sequence[str], path: Path) -> str:
-    found = [name for name in names if name in _NAMES]
-    if len(found) != 1 and len(names) != 1:
+    matching = [name for name in names if name in _NAMES]
+    if len(matching) != 1 and len(names) != 1:
         raise FileFormatError(
-            f"{path} holds {', '.join(names)[:200] or 'nothing'}; call what holds the labels: labels."
+            f"{path} holds {', '.join(names)[:200] or 'nothing'}; name the one with the labels: labels."
         )
-    return found[0] if found else names[0]
+    return matching[0] if matching else names[0]
 
 
-#: Suffix -> what reads labels from such a file.
+#: Suffix -> reader of labels.
 READERS: dict[str, Callable[[Path], Any]] = {
     ".npy": map_npy,
     ".npz": _from_npz,

@@ -1,4 +1,4 @@
-"""``load``: from a file, a directory or a pattern to Predictions."""
+"""``load``: Predictions from a file, a directory or a pattern."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from veridical.errors import FileFormatError, InvalidInputError, ParameterError, ShapeError
+from veridical.errors import FileFormatError, InvalidInputError, ParameterError
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, reading, settle_kind
+from veridical.predictions.files.contents import Contents, settle_kind
+from veridical.predictions.files.file_checks import reading
+from veridical.predictions.files.format_zarr import is_zarr
 from veridical.predictions.files.formats import FORMATS, format_of
-from veridical.predictions.files.labels import load_labels
-from veridical.predictions.files.members import is_pattern, read_directory, read_pattern
-from veridical.predictions.files.zarr_files import is_zarr
-from veridical.predictions.validation import KINDS, Array, Kind, check_choice
+from veridical.predictions.files.labels import read_labels
+from veridical.predictions.files.source_files import is_pattern, read_directory, read_pattern
+from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 
 def load(
     path: str | os.PathLike[str],
     labels: Any = None,
     *,
-    kind: Kind | None = None,
+    kind: InputKind | None = None,
     sources_axis: int | None = None,
+    class_axis: int | None = None,
 ) -> Predictions:
     """Read predictions from a file, a directory or a pattern.
 
@@ -36,18 +38,21 @@ def load(
         are mapped, not read, so that an ensemble may be larger than memory.
     labels : path or array of N labels, optional
         A ``.npy``, ``.npz``, ``.txt``, ``.csv``, ``.json``, ``.parquet``, ``.pt`` or a plain pickle; integers from 0,
-        or names of classes where the predictions have them.  They take the place of labels in ``path``.
-    kind : {"probs", "logits", "log_probs"}, optional
+        or names of classes where the predictions have them; blank, NaN and -1 are not known.  A table with a column of
+        ids is joined by them.  They replace labels in ``path``.
+    kind : {"probs", "logits", "log_probs", "binary"}, optional
         What the numbers are.  A file may declare it: by the array's name (``.npz``, ``.pt``, ``.zarr``), by a column
-        ``kind`` (tables), or by how the file's name begins (``logits_...npy``).  Where nothing declares it, they are
-        probabilities.  The numbers themselves are never consulted.
+        ``kind`` (tables), or by the beginning of the file's name (``logits_...npy``).  If nothing declares it, they are
+        probabilities.  It is never inferred from the numbers.
     sources_axis : {0, 1, 2}, optional
-        Where the sources are in an array of three dimensions; 0 unless said otherwise.
+        Axis of the sources in an array of three dimensions; default 0.
+    class_axis : int, optional
+        Axis of the classes; default the last.  2 for images with channels first, (S, N, L, H, W).
 
     Returns
     -------
     Predictions
-        The scores, with labels and names where there are any.
+        The scores, with labels and names if the file has them.
 
     Raises
     ------
@@ -73,7 +78,7 @@ def load(
     Predictions(3 sources, 5 samples, 2 classes, kind='logits', float32, labelled)
     """
     if kind is not None:
-        check_choice(kind, KINDS, "kind")
+        check_choice(kind, INPUT_KINDS, "kind")
     if not isinstance(path, (str, os.PathLike)):
         raise ParameterError(
             f"path is a {type(path).__name__}; give a path, or make veridical.Predictions of an array."
@@ -82,18 +87,22 @@ def load(
     with reading(Path(where), "predictions"):
         contents = _read(where, kind)
     files = contents.files or (Path(where),)
-    if isinstance(labels, (str, os.PathLike)):
-        files = (*files, Path(labels))
-    class_names = _names(contents.class_names, "class_names", where)
-    settled = settle_kind(kind, contents.kind, where) or "probs"
-    values = _sources_first(contents.values, sources_axis, where)
+    label_file = Path(labels) if isinstance(labels, (str, os.PathLike)) else None
+    if label_file is not None:
+        labels, files = read_labels(label_file), (*files, label_file)
+    values, axis = _native_values(contents.values), 0 if sources_axis is None else sources_axis
     try:
         predictions = Predictions(
             values,
-            load_labels(contents.labels if labels is None else labels, class_names),
-            kind=settled,
+            contents.labels if labels is None else labels,
+            kind=settle_kind(kind, contents.kind, where) or "probs",
+            sources_axis=axis,
+            class_axis=class_axis,
             source_names=_names(contents.source_names, "source_names", where),
-            class_names=class_names,
+            class_names=_names(contents.class_names, "class_names", where),
+            sample_ids=contents.sample_ids,
+            groups=contents.groups,
+            sample_shape=contents.sample_shape,
         )
     except InvalidInputError as error:
         if where in str(error):
@@ -103,7 +112,7 @@ def load(
     return predictions
 
 
-def _read(where: str, kind: Kind | None) -> Contents:
+def _read(where: str, kind: InputKind | None) -> Contents:
     path = Path(where)
     if is_pattern(where):
         return read_pattern(where, kind)
@@ -116,35 +125,17 @@ def _read(where: str, kind: Kind | None) -> Contents:
     return format_of(path).read(path, kind)
 
 
-def _sources_first(values: Array | Sequence[Array], sources_axis: int | None, where: str) -> Any:
-    """The scores as (S, N, L) or as a list of (N, L), as the machine's own numbers; views where possible."""
-    if sources_axis is not None and (sources_axis not in (0, 1, 2) or isinstance(sources_axis, bool)):
-        raise ParameterError(f"sources_axis is {sources_axis!r}; it is 0, 1 or 2, where the sources are in the array.")
+def _native_values(values: Array | Sequence[Array]) -> Any:
+    """Numbers in the machine's byte order, which compiled loops need; views where possible."""
     if not isinstance(values, np.ndarray):
-        if sources_axis:
-            raise ParameterError(f"{where} has one array per source, so that sources_axis means nothing; leave it out.")
-        return [_native(source) for source in values]
-    if values.ndim not in (2, 3):
-        raise ShapeError(
-            f"{where} holds an array of shape {values.shape}; save (sources, samples, classes), or (samples, classes) "
-            "for one source."
-        )
-    if values.ndim == 2:
-        if sources_axis:
-            raise ParameterError(f"{where} holds one source, shape {values.shape}; leave sources_axis out.")
-        return _native(values)[None]
-    return np.moveaxis(_native(values), sources_axis or 0, 0)
-
-
-def _native(array: Array) -> Array:
-    """Numbers in this machine's byte order, which is what compiled loops read."""
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        return [_native_values(source) for source in values]
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
 def _names(names: Any, what: str, where: str) -> list[str] | None:
-    """Names that a file brings, if they are a list of strings or numbers."""
+    """Names from a file, which must be a list of strings or numbers."""
     if names is None:
         return None
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, (str, int)) for name in names):
-        raise FileFormatError(f"{where}: {what} is no list of strings; write one name each.")
+        raise FileFormatError(f"{where}: {what} is not a list of strings; write one name each.")
     return [str(name) for name in names]

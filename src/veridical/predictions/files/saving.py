@@ -1,4 +1,4 @@
-"""``save``: from Predictions to a file that is there whole or not at all."""
+"""``save``: Predictions to a file, which is complete or absent."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import declared_kind
 from veridical.predictions.files.formats import FORMATS
 
-#: What a name without suffix gets: the format that keeps everything and needs nothing.
+#: Added to names without a suffix: the format that keeps everything and needs no extra.
 _DEFAULT = ".npz"
 
 
 def save(predictions: Predictions, path: str | os.PathLike[str]) -> Path:
-    """Write predictions to a file, which appears whole or not at all.
+    """Write predictions to a file, which is complete or absent.
 
     Parameters
     ----------
     predictions : Predictions
     path : path
-        The suffix says how: ``.npz`` (also where there is no suffix), ``.zarr``, ``.csv`` and ``.parquet`` in long form
+        The suffix decides the format: ``.npz`` (the default without a suffix), ``.zarr``, ``.csv`` and ``.parquet``
         keep scores, kind, labels and names; ``.npy`` keeps the scores alone, and its name must begin with the kind
         (as in ``logits_mine.npy``) unless they are probabilities.
 
     Returns
     -------
     pathlib.Path
-        Where they are.
+        The file.
 
     Raises
     ------
     StorageError
-        The file cannot be written; what was there before is still there.
+        The file cannot be written; the previous file is unchanged.
     FileFormatError
         No format of that suffix can be written.
 
@@ -63,12 +63,12 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> Path:
     declared = declared_kind(target)
     if declared is not None and declared != predictions.kind:
         raise ParameterError(
-            f"the name {target.name} says {declared!r}, and the predictions are {predictions.kind!r}; choose another."
+            f"the name {target.name} declares {declared!r}, and the predictions are {predictions.kind!r}; rename it."
         )
     if not format.keeps_kind and declared is None and predictions.kind != "probs":
         raise ParameterError(
-            f"{target.name} would hold numbers alone, and be read as probabilities where they are {predictions.kind}; "
-            f"call it {predictions.kind}_{target.name}, or save a {_DEFAULT}."
+            f"{target.name} would contain only numbers, and {predictions.kind} would be read as probabilities; call it "
+            f"{predictions.kind}_{target.name}, or save a {_DEFAULT}."
         )
     format.write(predictions, target)
     return target

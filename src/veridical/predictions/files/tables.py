@@ -1,4 +1,4 @@
-"""Tables of predictions, whatever file they come from: long form (sample, source, classes) or one source's rows."""
+"""Tables of predictions from any file: the long form (sample, source, classes), or the rows of one source."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from veridical.errors import DtypeError, FileFormatError, LabelError, ParameterE
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
 from veridical.predictions.files.labels import labels_from_text
-from veridical.predictions.validation import KINDS, Array, check_choice
+from veridical.predictions.labels import UNKNOWN, is_unknown
+from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 #: Columns with a meaning; every other column is a class.
-RESERVED = ("sample", "source", "label", "kind", "dtype")
+RESERVED = ("sample", "source", "label", "group", "kind", "dtype")
 _PRECISIONS = ("float16", "float32", "float64")
 
-#: A table of which so few (sample, source) pairs are there is no ensemble, and would fill memory with NaN.
+#: A table with a smaller share of all (sample, source) pairs is not an ensemble, and would fill memory with NaN.
 _LEAST_COVERAGE = 0.01
 _SMALL = 4_000_000
 _ROWS_AT_ONCE = 4096
@@ -29,7 +30,7 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass
 class Table:
-    """Rows of scores (R, L) under class names, and the columns with a meaning as text ("" where nothing is said)."""
+    """Rows of scores (R, L) under class names, and the columns with a meaning as text ("" if empty)."""
 
     path: Path
     class_names: list[str]
@@ -52,48 +53,63 @@ def check_header(names: Sequence[str], path: Path) -> list[str]:
     if repeated is not None:
         raise FileFormatError(f"{path} has two columns called {repeated!r}; give each column its own name.")
     if "source" in names and "sample" not in names:
-        raise FileFormatError(f"{path} has a column source and none called sample; add it, to say whose row it is.")
+        raise FileFormatError(f"{path} has a column source and no column sample; add the sample of each row.")
     classes = [name for name in names if name not in RESERVED]
-    if len(classes) < 2:
-        raise ShapeError(
-            f"{path} has {len(classes)} class column{'s' * (len(classes) != 1)} (columns: {', '.join(names)}); write "
-            "one column per class, at least two."
-        )
+    if not classes:
+        raise ShapeError(_few_classes(path, names, 0))
     return classes
 
 
-def contents_of(table: Table) -> Contents:
-    """A table's scores in their places."""
+def _few_classes(path: Path, names: Sequence[str], n_classes: int) -> str:
+    return (
+        f"{path} has {n_classes} class column{'s' * (n_classes != 1)} (columns: {', '.join(names)}); write one column "
+        'per class, at least two, or pass kind="binary" for the probability of the positive class alone.'
+    )
+
+
+def contents_of(table: Table, requested: InputKind | None) -> Contents:
+    """The scores of a table as an array; ``requested`` is the kind that the caller passes, if any."""
     if not len(table.scores):
         raise FileFormatError(f"{table.path} has column names and no rows; write it again.")
     scores = table.scores
     precision = _constant(table, "dtype", _PRECISIONS)
     if precision is not None:
-        with np.errstate(over="ignore"):  # numbers that the precision cannot hold are infinite in it
+        with np.errstate(over="ignore"):  # numbers beyond the precision's range become infinite
             scores = scores.astype(precision)
-    kind: Any = _constant(table, "kind", KINDS)
+    kind: Any = _constant(table, "kind", INPUT_KINDS)
     kind = settle_kind(kind, declared_kind(table.path), f"the name of {table.path}")
-    class_names = None if _is_counting(table.class_names) else table.class_names
+    is_binary = "binary" in (requested, kind)
+    if len(table.class_names) < 2 and not is_binary:
+        raise ShapeError(_few_classes(table.path, [*table.text, *table.class_names], len(table.class_names)))
+    if len(table.class_names) > 1 and is_binary:
+        raise ShapeError(
+            f"{table.path} has {len(table.class_names)} class columns; binary scores are one column, the probability "
+            "of the positive class."
+        )
     read = _long_form if "source" in table.text else _one_source
     contents = read(table, scores)
-    contents.kind, contents.class_names = kind, class_names
+    contents.kind = kind
+    if is_binary:
+        contents.values = np.asarray(contents.values)[..., 0]
+    else:
+        contents.class_names = None if is_counting(table.class_names) else table.class_names
     return contents
 
 
 def _constant(table: Table, column: str, choices: Sequence[str]) -> str | None:
-    """What a column says that says the same in all rows."""
+    """The value of a column that must be the same in all rows, or None without the column."""
     if column not in table.text:
         return None
-    said = sorted(set(table.text[column]))
-    if len(said) > 1:
+    values = sorted(set(table.text[column]))
+    if len(values) > 1:
         raise FileFormatError(
-            f"column {column} of {table.path} says both {said[0]!r} and {said[1]!r}; write one file each."
+            f"column {column} of {table.path} has both {values[0]!r} and {values[1]!r}; write one file for each."
         )
-    return check_choice(said[0], choices, f"{table.path}: {column}")
+    return check_choice(values[0], choices, f"{table.path}: {column}")
 
 
 def _long_form(table: Table, scores: Array) -> Contents:
-    """One row per sample and source, in any order; what is not there becomes a row of NaN."""
+    """One row per sample and source, in any order; missing pairs become rows of NaN."""
     samples, sample = _places(table.text["sample"])
     sources, source = _places(table.text["source"], only_counting=True)
     n_samples, n_sources = len(samples), len(sources)
@@ -119,15 +135,18 @@ def _long_form(table: Table, scores: Array) -> Contents:
     return Contents(
         values.reshape(n_sources, n_samples, -1),
         labels=_labels(table, sample, samples),
-        source_names=None if _is_counting(sources) else sources,
+        source_names=None if is_counting(sources) else sources,
+        sample_ids=_ids(samples),
+        groups=_groups(table, sample, samples),
     )
 
 
 def _one_source(table: Table, scores: Array) -> Contents:
-    """One row per sample; in the order of the file, or of the samples' numbers."""
+    """One row per sample, in the order of the file, or of the samples if they are numbers."""
     if "sample" not in table.text:
         rows = np.arange(len(scores))
-        return Contents(scores, labels=_labels(table, rows, [str(row) for row in rows]))
+        names = [str(row) for row in rows]
+        return Contents(scores, labels=_labels(table, rows, names), groups=_groups(table, rows, names))
     samples, sample = _places(table.text["sample"])
     if len(samples) < len(sample):
         _, firsts = np.unique(sample, return_index=True)
@@ -138,39 +157,72 @@ def _one_source(table: Table, scores: Array) -> Contents:
         )
     values = np.empty_like(scores)
     values[sample] = scores
-    return Contents(values, labels=_labels(table, sample, samples), samples=tuple(samples))
+    labels, groups = _labels(table, sample, samples), _groups(table, sample, samples)
+    return Contents(values, labels=labels, sample_ids=_ids(samples), groups=groups)
 
 
 def _labels(table: Table, sample: Array, samples: Sequence[str]) -> Array | None:
-    """One label per sample, which all of its rows must agree on."""
-    if "label" not in table.text:
+    """One label per sample, blank where there is none."""
+    chosen = _per_sample(table, "label", sample, samples)
+    if chosen is None or not any(chosen):
         return None
-    chosen = [""] * len(samples)
-    for place, label in zip(sample.tolist(), table.text["label"], strict=True):
-        if label and chosen[place] not in ("", label):
-            raise LabelError(
-                f"{table.path} says that sample {samples[place]} has label {chosen[place]} and label {label}; keep one."
-            )
-        chosen[place] = label or chosen[place]
-    if not any(chosen):
-        return None
-    if not all(chosen):
-        raise LabelError(f"{table.path} has no label for sample {samples[chosen.index('')]}; give all or none.")
     if not _named_by_numbers(table.class_names):
         return labels_from_text(chosen)
-    return np.array(chosen) if set(chosen) <= set(table.class_names) else labels_from_text(chosen).astype(str)
+    if set(chosen) <= {*table.class_names, ""}:
+        return np.array(chosen)
+    return np.array(
+        [
+            text if is_unknown(text) else str(number)
+            for text, number in zip(chosen, labels_from_text(chosen), strict=True)
+        ]
+    )
+
+
+def _groups(table: Table, sample: Array, samples: Sequence[str]) -> Array | None:
+    """One group per sample."""
+    chosen = _per_sample(table, "group", sample, samples)
+    if chosen is None:
+        return None
+    if "" in chosen:
+        raise FileFormatError(
+            f"{table.path} has no group for sample {samples[chosen.index('')]}; write one in each row."
+        )
+    return _ids(chosen, counting=True)
+
+
+def _per_sample(table: Table, column: str, sample: Array, samples: Sequence[str]) -> list[str] | None:
+    """What a column holds for each sample; the rows of a sample must not contradict each other."""
+    if column not in table.text:
+        return None
+    chosen = [""] * len(samples)
+    for place, entry in zip(sample.tolist(), table.text[column], strict=True):
+        if entry and chosen[place] not in ("", entry):
+            raise LabelError(
+                f"{table.path} has {column} {chosen[place]} and {column} {entry} for sample {samples[place]}; keep one."
+            )
+        chosen[place] = entry or chosen[place]
+    return chosen
+
+
+def _ids(names: Sequence[str], *, counting: bool = False) -> Array | None:
+    """Names as ids: numbers where all are, and None where they only count, unless ``counting`` is wanted."""
+    if is_counting(names) and not counting:
+        return None
+    if all(is_whole(name) and str(int(name)) == name for name in names):
+        return np.asarray([int(name) for name in names], np.int64)
+    return np.asarray(names, dtype=str)
 
 
 def _named_by_numbers(names: Sequence[str]) -> bool:
-    """Whether classes are called by numbers: a label is then such a name, even if it is also a column's place."""
-    return all(is_whole(name) for name in names) and not _is_counting(names)
+    """Whether class names are numbers: a label is then such a name, even if it is also a valid index."""
+    return all(is_whole(name) for name in names) and not is_counting(names)
 
 
 def _places(names: Sequence[str], *, only_counting: bool = False) -> tuple[list[str], Array]:
-    """The different names, and for each row the place of its name among them.
+    """The different names, and for each row the index of its name among them.
 
-    Whole numbers are in numerical order, so that labels that stand apart fit; other names in order of appearance, and
-    with ``only_counting`` numbers too, unless they are 0, 1, 2, ...
+    Whole numbers are in numerical order, so that labels in another file fit; other names are in order of appearance,
+    and so are numbers with ``only_counting``, unless they are 0, 1, 2, ...
     """
     places: dict[str, int] = {}
     rows = np.fromiter((places.setdefault(name, len(places)) for name in names), np.intp, len(names))
@@ -178,7 +230,7 @@ def _places(names: Sequence[str], *, only_counting: bool = False) -> tuple[list[
     if not all(is_whole(name) for name in different):
         return different, rows
     order = sorted(range(len(different)), key=lambda place: int(different[place]))
-    if only_counting and not _is_counting([different[place] for place in order]):
+    if only_counting and not is_counting([different[place] for place in order]):
         return different, rows
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order))
@@ -186,7 +238,7 @@ def _places(names: Sequence[str], *, only_counting: bool = False) -> tuple[list[
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is a whole number, of a length that a number has."""
+    """Whether a text is a whole number of at most 18 digits."""
     return re.fullmatch(r"[+-]?[0-9]{1,18}", text) is not None
 
 
@@ -198,13 +250,13 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_counting(names: Sequence[str]) -> bool:
-    """Whether names are 0, 1, 2, ...: places, not names."""
+def is_counting(names: Sequence[str]) -> bool:
+    """Whether names are 0, 1, 2, ...: indices, not names."""
     return all(name == str(place) for place, name in enumerate(names))
 
 
 def columns_to_write(predictions: Predictions) -> list[str]:
-    """The class columns of predictions, if no class is called like a column with a meaning."""
+    """Names of the class columns; a class must not have the name of a column with a meaning."""
     names = predictions.class_names or [str(l) for l in range(predictions.n_classes)]
     for taken in (*RESERVED, ""):
         if taken in names:
@@ -214,16 +266,22 @@ def columns_to_write(predictions: Predictions) -> list[str]:
     return list(names)
 
 
-def labels_to_write(predictions: Predictions) -> Sequence[Any] | None:
-    """What the column label says: classes by their places, or by name where a reader takes a number for a name."""
-    names = predictions.class_names
-    if predictions.labels is None or names is None or not _named_by_numbers(names):
-        return None if predictions.labels is None else predictions.labels.tolist()
-    return [names[label] for label in predictions.labels]
+def columns_of_samples(predictions: Predictions) -> dict[str, list[Any]]:
+    """The columns that say something about samples: their ids, labels (None where they are not known) and groups."""
+    ids = range(predictions.n_samples) if predictions.sample_ids is None else predictions.sample_ids.tolist()
+    columns: dict[str, list[Any]] = {"sample": list(ids)}
+    if predictions.labels is not None:
+        names = predictions.class_names
+        # Where names of classes are numbers, a reader takes a label for a name.
+        texts = names if names is not None and _named_by_numbers(names) else range(predictions.n_classes)
+        columns["label"] = [None if label == UNKNOWN else texts[label] for label in predictions.labels.tolist()]
+    if predictions.groups is not None:
+        columns["group"] = predictions.groups.tolist()
+    return columns
 
 
 def rows_to_write(predictions: Predictions) -> Iterator[tuple[Any, range, Array]]:
-    """(source's name, samples, scores) in blocks: a source at a time, so that memory holds a block."""
+    """(source name, samples, scores) in blocks of one source, so that memory holds one block."""
     names = predictions.source_names or range(predictions.n_sources)
     for name, source in zip(names, predictions, strict=True):
         for start in range(0, predictions.n_samples, _ROWS_AT_ONCE):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from veridical.errors import DatasetError
-from veridical.predictions.files.npz import NpzArrays
+from veridical.predictions.files.format_npz import NpzArrays
 from veridical.training.data.images import ImageSet, Normalisation, count_classes
 
 REQUIRED = {

@@ -53,7 +53,7 @@ def test_directory_and_pattern(tmp_path, probs, suffix):
     assert whole.class_names == (("cat", "dog", "owl") if suffix in (".csv", ".parquet") else None)
 
 
-def test_members_are_mapped_and_not_stacked(tmp_path, probs):
+def test_sources_are_mapped_and_not_stacked(tmp_path, probs):
     write_members(tmp_path, probs)
     loaded = vd.load(tmp_path)
     assert not loaded.is_stacked
@@ -62,7 +62,7 @@ def test_members_are_mapped_and_not_stacked(tmp_path, probs):
     np.testing.assert_array_equal(vd.discover(loaded).probs, vd.discover(probs).probs)
 
 
-def test_a_run_declares_kind_and_classes_where_files_do_not(tmp_path, probs):
+def test_run_json_declares_kind_and_classes(tmp_path, probs):
     write_members(tmp_path, probs)
     described = {"kind": "logits", "class_names": ["cat", "dog", "owl"]}
     (tmp_path / "run.json").write_text(json.dumps(described))
@@ -74,7 +74,7 @@ def test_a_run_declares_kind_and_classes_where_files_do_not(tmp_path, probs):
         assert (loaded.kind, loaded.class_names) == ("probs", None)
 
 
-def test_files_know_their_kind_better_than_a_run(tmp_path, probs):
+def test_kind_in_files_overrides_run_json(tmp_path, probs):
     write_members(tmp_path, probs, ".npz")
     (tmp_path / "run.json").write_text('{"kind": "logits"}')
     assert vd.load(tmp_path).kind == "probs"
@@ -104,7 +104,7 @@ def test_kind_is_declared_by_names(tmp_path, probs):
         vd.load(tmp_path)
 
 
-def test_shapes_differ(tmp_path, probs):
+def test_sources_must_have_equal_shapes(tmp_path, probs):
     write_members(tmp_path, probs)
     np.save(tmp_path / "member_7.npy", probs[7, :-1])
     with pytest.raises(
@@ -113,38 +113,38 @@ def test_shapes_differ(tmp_path, probs):
         vd.load(tmp_path)
 
 
-def test_a_member_with_all_sources(tmp_path, probs):
+def test_file_with_all_sources_is_rejected_in_a_set(tmp_path, probs):
     np.save(tmp_path / "a.npy", probs)
-    with pytest.raises(errors.ShapeError, match=r"a\.npy has shape \(12, 8, 3\); .* given by itself"):
+    with pytest.raises(errors.ShapeError, match=r"a\.npy has shape \(12, 8, 3\); .* file with all sources by itself"):
         vd.load(tmp_path)
     np.save(tmp_path / "a.npy", probs[:1])
     assert vd.load(tmp_path).n_sources == 1
 
 
-def test_labels_in_members_agree(tmp_path, probs):
+def test_labels_of_sources_must_agree(tmp_path, probs):
     for s in range(3):
         np.savez(tmp_path / f"{s}.npz", probs=probs[s], labels=np.arange(8) % 3)
     assert vd.load(tmp_path).labels.tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
     np.savez(tmp_path / "0.npz", probs=probs[0])
     assert vd.load(tmp_path).labels.tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
     np.savez(tmp_path / "2.npz", probs=probs[2], labels=np.arange(8)[::-1] % 3)
-    with pytest.raises(errors.LabelError, match=r"2\.npz has other labels than .*1\.npz"):
+    with pytest.raises(errors.LabelError, match=r"2\.npz has labels that differ from those in .*1\.npz"):
         vd.load(tmp_path)
 
 
-def test_classes_and_samples_of_members_agree(tmp_path):
+def test_classes_and_samples_of_sources_must_agree(tmp_path):
     (tmp_path / "a.csv").write_text("sample,cat,dog\n0,0.5,0.5\n1,0.25,0.75\n")
     (tmp_path / "b.csv").write_text("sample,cat,dog\n1,0.125,0.875\n0,1,0\n")
     np.testing.assert_array_equal(vd.load(tmp_path).values[1], [[1, 0], [0.125, 0.875]])
     (tmp_path / "b.csv").write_text("sample,cat,dog\n1,0.125,0.875\n2,1,0\n")
-    with pytest.raises(errors.FileFormatError, match=r"b\.csv lists other samples than .*a\.csv"):
+    with pytest.raises(errors.FileFormatError, match=r"b\.csv has samples that differ from those in .*a\.csv"):
         vd.load(tmp_path)
     (tmp_path / "b.csv").write_text("sample,dog,cat\n0,0.125,0.875\n1,1,0\n")
-    with pytest.raises(errors.FileFormatError, match=r"b\.csv has other classes than .*a\.csv"):
+    with pytest.raises(errors.FileFormatError, match=r"b\.csv has classes that differ from those in .*a\.csv"):
         vd.load(tmp_path)
 
 
-def test_several_formats(tmp_path, probs):
+def test_directory_with_several_formats_is_rejected(tmp_path, probs):
     write_members(tmp_path, probs[:2])
     write_members(tmp_path, probs[:2], ".csv")
     with pytest.raises(errors.FileFormatError, match=r"holds \.csv and \.npy files; .*\*\.csv"):
@@ -155,13 +155,13 @@ def test_several_formats(tmp_path, probs):
     assert mixed.class_names == ("cat", "dog", "owl")
 
 
-def test_nothing_there(tmp_path):
+def test_directory_without_predictions_is_rejected(tmp_path):
     with pytest.raises(errors.FileFormatError, match="has no prediction files; give one file per source"):
         vd.load(tmp_path)
     with pytest.raises(errors.FileFormatError, match=r"member_\*\.npy has no prediction files"):
         vd.load(str(tmp_path / "member_*.npy"))
 
 
-def test_a_name_with_wildcards_is_a_name(tmp_path, probs):
+def test_existing_file_with_wildcards_in_its_name_is_read(tmp_path, probs):
     np.save(tmp_path / "run[1].npy", probs)
     assert vd.load(tmp_path / "run[1].npy").n_sources == 12

@@ -1,8 +1,8 @@
-"""How large the pages of a ``.parquet`` file claim to be, read before any of them is unpacked.
+"""Sizes that the pages of a ``.parquet`` file claim, read before any page is unpacked.
 
-A column is a sequence of pages, each a header and compressed values.  The file's own table of contents states sizes as
-well, but memory is taken by what the page headers state, so these are read: a structure in Thrift's compact protocol,
-of which the second and third field are the sizes of the page, unpacked and stored.
+A column is a sequence of pages, each a header and compressed values.  The footer of the file states sizes as well,
+but memory is allocated by the page headers, so these are read: structures in Thrift's compact protocol, whose second
+and third fields are the sizes of the page, unpacked and stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``.npy``: one array, mapped from the file instead of read.
+"""``.npy``: one array, memory-mapped instead of read.
 
-The header is parsed here and compared with the file's real size before anything is allocated: NumPy believes a header
-that claims a giant array, and evaluates it as Python text.
+The header is parsed here and compared with the size of the file before memory is allocated: NumPy allocates what the
+header claims, and evaluates it as Python text.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from numpy.lib import format as npy_format
 from veridical._atomic import atomic_file
 from veridical.errors import CorruptFileError, DtypeError, FileFormatError
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, check_is_file, declared_kind, reading, wrong_content
-from veridical.predictions.validation import Array, Kind
+from veridical.predictions.files.contents import Contents, declared_kind
+from veridical.predictions.files.file_checks import check_is_file, reading, wrong_content
+from veridical.predictions.validation import Array, InputKind
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 10_000
@@ -30,7 +31,7 @@ _WRITE_AT_ONCE = 1 << 22
 
 
 class NpyHeader(NamedTuple):
-    """What a ``.npy`` says about its array; ``start`` is where the numbers begin."""
+    """The header of a ``.npy`` array; ``start`` is the position of the first number."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -39,12 +40,12 @@ class NpyHeader(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """How many bytes of numbers there are."""
+        """Number of bytes of the array."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_npy(path: Path, kind: Kind | None) -> Contents:
-    """Scores of a ``.npy`` file, mapped; their kind is declared by the file's name or not at all."""
+def read_npy(path: Path, kind: InputKind | None) -> Contents:
+    """Scores of a ``.npy`` file, mapped; only the file's name can declare their kind."""
     return Contents(map_npy(path), kind=declared_kind(path))
 
 
@@ -59,14 +60,14 @@ def map_npy(path: Path) -> Array:
 
 
 def map_array(path: Path, offset: int, header: NpyHeader) -> Array:
-    """The array whose ``.npy`` image begins at ``offset``; an empty one cannot be mapped and need not be."""
+    """The array whose ``.npy`` image begins at ``offset``; an empty one cannot be mapped."""
     if header.n_bytes == 0:
         return np.empty(header.shape, header.dtype)
     return np.memmap(path, header.dtype, "r", offset + header.start, header.shape, header.order)
 
 
 def read_header(file: IO[bytes], size: int, where: str) -> NpyHeader:
-    """The header of a ``.npy`` image of ``size`` bytes, if it says what the size says."""
+    """The header of a ``.npy`` image, which must agree with the image's ``size`` in bytes."""
     start = file.read(min(size, 12))
     width = 2 if start[6:7] == b"\x01" else 4
     length = int.from_bytes(start[8 : 8 + width], "little")
@@ -78,26 +79,26 @@ def read_header(file: IO[bytes], size: int, where: str) -> NpyHeader:
     header = _parse_header(text, 8 + width + length, where)
     if header.start + header.n_bytes != size:
         raise CorruptFileError(
-            f"{where} says it holds an array of shape {header.shape} and dtype {header.dtype}, {header.n_bytes:,} "
-            f"bytes, and {size - header.start:,} bytes are there; it is truncated or damaged: write it again."
+            f"{where} has a header for an array of shape {header.shape} and dtype {header.dtype}, {header.n_bytes:,} "
+            f"bytes, and contains {size - header.start:,} bytes; it is truncated or damaged: write it again."
         )
     return header
 
 
 def _parse_header(text: str, start: int, where: str) -> NpyHeader:
-    """The three entries of a header; only what plain arrays need is understood, and nothing is evaluated."""
+    """The three entries of a header; only those of plain arrays are parsed, and nothing is evaluated."""
     entries = {match[1]: match.groups()[1:] for match in _ENTRY.finditer(text)}
     if set(entries) != {"descr", "fortran_order", "shape"}:
-        raise CorruptFileError(f"{where} has a header that says no dtype, order or shape; write it again.")
+        raise CorruptFileError(f"{where} has a header without dtype, order or shape; write it again.")
     descr, fortran, shape = entries["descr"][0], entries["fortran_order"][1], entries["shape"][2]
     if entries["descr"][3]:
         raise DtypeError(f"{where} holds records with named fields; save one plain array of numbers.")
     if descr is None or fortran is None or shape is None or not re.fullmatch(r"[<>|=]?[a-zA-Z?]\d{0,6}", descr):
-        raise CorruptFileError(f"{where} has a header that cannot be understood; write it again.")
+        raise CorruptFileError(f"{where} has a header that cannot be parsed; write it again.")
     if "O" in descr:
         raise FileFormatError(
             f"{where} holds Python objects, that is a pickle, which can run programs and is never loaded; convert it "
-            'where it comes from, for example numpy.save(path, numpy.stack([numpy.asarray(a, "float32") for a in it])).'
+            'where you trust it, for example numpy.save(path, numpy.stack([numpy.asarray(a, "float32") for a in it])).'
         )
     dtype = np.dtype(descr)
     if dtype.kind not in "fiubcSU" or dtype.itemsize == 0:
@@ -107,15 +108,15 @@ def _parse_header(text: str, start: int, where: str) -> NpyHeader:
 
 
 def write_npy(predictions: Predictions, path: Path) -> None:
-    """Write the scores (S, N, L) alone."""
+    """Write the scores alone, (S, N, L) or (S, N, H, W, L)."""
     with atomic_file(path) as file:
-        write_scores(predictions, file)
+        write_scores(predictions, file, predictions.sample_shape)
 
 
-def write_scores(predictions: Predictions, file: IO[bytes]) -> int:
-    """Write the scores (S, N, L) as a ``.npy`` image, source by source, without stacking them; the bytes written."""
+def write_scores(predictions: Predictions, file: IO[bytes], sample_shape: tuple[int, ...]) -> int:
+    """Write the scores (S, *sample_shape, L) as a ``.npy`` image, source by source; return the number of bytes."""
     dtype = predictions.dtype
-    shape = (predictions.n_sources, predictions.n_samples, predictions.n_classes)
+    shape = (predictions.n_sources, *sample_shape, predictions.n_classes)
     npy_format.write_array_header_1_0(
         file, {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     )

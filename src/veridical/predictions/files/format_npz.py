@@ -1,7 +1,7 @@
 """``.npz``: scores under the name of their kind, with labels and names.
 
-A ``.npz`` is a zip of ``.npy`` images.  We store them uncompressed and aligned, so that they can be mapped; those of
-others are mapped where they happen to lie so, and otherwise read.
+A ``.npz`` is a zip of ``.npy`` images.  We store them uncompressed and aligned, so that they can be mapped; in files of
+other writers, images that are aligned by chance are mapped and others are read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import struct
 import zipfile
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -18,19 +18,16 @@ from numpy.lib import format as npy_format
 from veridical._atomic import atomic_file
 from veridical.errors import CorruptFileError, DtypeError, ShapeError
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import (
-    BESIDE_SCORES,
-    Contents,
+from veridical.predictions.files.contents import BESIDE_SCORES, Contents, beside_scores, choose_scores, kind_of_name
+from veridical.predictions.files.file_checks import (
     check_claim,
     check_is_file,
     check_writable_names,
-    choose_scores,
-    kind_of_name,
     not_an_archive,
     reading,
 )
-from veridical.predictions.files.npy import NpyHeader, map_array, read_header, write_scores
-from veridical.predictions.validation import Array, Kind
+from veridical.predictions.files.format_npy import NpyHeader, map_array, read_header, write_scores
+from veridical.predictions.validation import Array, InputKind
 
 _WHAT = "a .npz archive"
 _SUFFIX = ".npy"
@@ -40,12 +37,13 @@ _PADDING_FIELD = 0xD935
 _READ_AT_ONCE = 1 << 20
 #: Bytes of one name or label; NumPy gives every entry the length of the longest.
 _LONGEST_NAME = 1 << 14
-#: The same moment for every entry, so that equal predictions are equal files.
+_MOST_DIMENSIONS = 64
+#: The same date for every entry, so that equal predictions give equal files.
 _NO_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 class NpzArrays:
-    """The arrays of a ``.npz`` by name, each mapped or read when it is asked for; use as a context manager."""
+    """The arrays of a ``.npz`` by name, each mapped or read on access; use as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,17 +62,17 @@ class NpzArrays:
 
     @property
     def names(self) -> list[str]:
-        """What the arrays are called."""
+        """Names of the arrays."""
         return list(self._members)
 
     def header(self, name: str) -> NpyHeader:
-        """What an array says about itself; nothing of it is unpacked."""
+        """The header of an array; nothing is unpacked."""
         info = self._members[name]
         with reading(self.path, _WHAT), self._archive.open(info) as stream:
             return read_header(stream, info.file_size, self._where(name))
 
     def check_beside(self, name: str, shape: tuple[int, ...]) -> None:
-        """Refuse labels or names that are more than scores of this shape have samples, sources or classes."""
+        """Refuse more labels or names than scores of this shape have samples, sources or classes."""
         header = self.header(name)
         if math.prod(header.shape) > max(shape, default=0) or header.dtype.itemsize > _LONGEST_NAME:
             raise ShapeError(
@@ -101,14 +99,20 @@ class NpzArrays:
                 return numbers.view(header.dtype).reshape(header.shape, order=header.order)
 
     def _offset(self, info: zipfile.ZipInfo) -> int:
-        """Where a member's content begins; the zip's directory does not say how long its local header is."""
+        """Position of a member's content; the zip's directory does not contain the length of its local header."""
         with self.path.open("rb") as file:
             file.seek(info.header_offset)
             name_length, extra_length = struct.unpack("<26xHH", file.read(30))
         return int(info.header_offset + 30 + name_length + extra_length)
 
+    def ids_in(self, name: str) -> Array | list[str] | None:
+        """An array of ids, numbers or texts, or None."""
+        if name not in self._members:
+            return None
+        return self[name] if self.header(name).dtype.kind in "iu" else self.names_in(name)
+
     def names_in(self, name: str) -> list[str] | None:
-        """An array of names as a list of strings, if it is there."""
+        """An array of names as a list of strings, or None."""
         if name not in self._members:
             return None
         array = self[name]
@@ -119,7 +123,7 @@ class NpzArrays:
 
 
 def _read_whole(stream: IO[bytes], n_bytes: int, where: str) -> Array:
-    """All bytes of a packed member; its checksum is compared at the end."""
+    """All bytes of a compressed member; reading past the last one compares the checksum."""
     numbers = np.empty(n_bytes, np.uint8)
     filled = 0
     while filled < n_bytes:
@@ -132,43 +136,41 @@ def _read_whole(stream: IO[bytes], n_bytes: int, where: str) -> Array:
     return numbers
 
 
-def read_npz(path: Path, kind: Kind | None) -> Contents:
+def read_npz(path: Path, kind: InputKind | None) -> Contents:
     """Scores, labels and names of a ``.npz``."""
     with NpzArrays(path) as arrays:
         chosen = choose_scores(arrays.names, kind, path)
+        shape = arrays.header(chosen).shape
         for name in BESIDE_SCORES:
             if name in arrays.names:
-                arrays.check_beside(name, arrays.header(chosen).shape)
+                arrays.check_beside(name, (*shape, math.prod(shape[1:-1]), _MOST_DIMENSIONS))
         return Contents(
             arrays[chosen],
             labels=arrays["labels"] if "labels" in arrays.names else None,
             kind=kind_of_name(chosen),
             source_names=arrays.names_in("source_names"),
             class_names=arrays.names_in("class_names"),
+            sample_ids=arrays.ids_in("sample_ids"),
+            groups=arrays.ids_in("groups"),
+            sample_shape=tuple(arrays["sample_shape"].tolist()) if "sample_shape" in arrays.names else None,
         )
 
 
 def write_npz(predictions: Predictions, path: Path) -> None:
     """Write scores, labels and names, source by source."""
     check_writable_names(predictions, "\\0$", ".npz", ".zarr")  # NumPy's strings end before their last NULs
-    others: dict[str, Any] = {
-        "labels": predictions.labels,
-        "source_names": predictions.source_names,
-        "class_names": predictions.class_names,
-    }
     n_bytes = predictions.n_sources * predictions.n_samples * predictions.n_classes * predictions.dtype.itemsize
     with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         with open_aligned_entry(archive, predictions.kind, n_bytes) as target:
-            write_scores(predictions, target)
-        for name, content in others.items():
-            if content is not None:
-                array = np.ascontiguousarray(content)
-                with open_aligned_entry(archive, name, array.nbytes) as target:
-                    npy_format.write_array(target, array, allow_pickle=False)
+            write_scores(predictions, target, (predictions.n_samples,))
+        for name, content in beside_scores(predictions).items():
+            array = np.ascontiguousarray(content)
+            with open_aligned_entry(archive, name, array.nbytes) as target:
+                npy_format.write_array(target, array, allow_pickle=False)
 
 
 def open_aligned_entry(archive: zipfile.ZipFile, name: str, n_bytes: int) -> IO[bytes]:
-    """An entry of a ``.npz`` to write an image of about ``n_bytes`` to, placed so that it can be mapped later."""
+    """An entry of a ``.npz`` for an image of about ``n_bytes``, aligned so that it can be mapped."""
     entry = zipfile.ZipInfo(f"{name}{_SUFFIX}", date_time=_NO_DATE)
     zip64 = n_bytes > zipfile.ZIP64_LIMIT // 2
     start = archive.fp.tell() if archive.fp is not None else 0

@@ -16,16 +16,17 @@ from veridical._extras import require
 from veridical.errors import DtypeError, FileFormatError, StorageError
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import (
+    BESIDE_SCORES,
     Contents,
-    check_claim,
+    beside_scores,
     choose_scores,
     declared_kind,
     kind_of_name,
-    reading,
     settle_kind,
 )
-from veridical.predictions.files.zarr_chunks import check_chunks, check_codecs
-from veridical.predictions.validation import KINDS, Array, Kind, check_choice
+from veridical.predictions.files.file_checks import check_claim, reading
+from veridical.predictions.files.format_zarr_chunks import check_chunks, check_codecs
+from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 _WHAT = "a .zarr store"
 _CHUNK_BYTES = 1 << 22
@@ -37,11 +38,11 @@ _CHUNKS_AT_ONCE = 10
 
 
 def is_zarr(path: Path) -> bool:
-    """Whether a directory is a zarr store, whatever it is called."""
+    """Whether a directory is a zarr store, whatever its name."""
     return path.is_dir() and any((path / name).is_file() for name in _METADATA)
 
 
-def read_zarr(path: Path, kind: Kind | None) -> Contents:
+def read_zarr(path: Path, kind: InputKind | None) -> Contents:
     """Scores of a group with named arrays, or of one array."""
     zarr = _require_zarr()
     if not path.exists():
@@ -54,8 +55,8 @@ def read_zarr(path: Path, kind: Kind | None) -> Contents:
         attributes = dict(root.attrs)
         declared: Any = attributes.get("kind")
         if declared is not None:
-            check_choice(declared, KINDS, f"{path}: kind")
-        labels = None
+            check_choice(declared, INPUT_KINDS, f"{path}: kind")
+        beside: dict[str, Any] = {name: attributes.get(name) for name in BESIDE_SCORES}
         if isinstance(root, zarr.Array):
             values = _read_array(root, path, files)
             declared = settle_kind(declared, declared_kind(path), f"the name of {path}")
@@ -63,16 +64,9 @@ def read_zarr(path: Path, kind: Kind | None) -> Contents:
             names = [name for name, _ in root.arrays()]
             chosen = choose_scores(names, kind or declared, path)
             values = _read_array(root[chosen], path, files)
-            labels = _read_array(root["labels"], path, files) if "labels" in names else None
+            beside |= {name: _read_array(root[name], path, files) for name in BESIDE_SCORES if name in names}
             declared = kind_of_name(chosen) or declared
-        return Contents(
-            values,
-            labels,
-            declared,
-            attributes.get("source_names"),
-            attributes.get("class_names"),
-            files=files,
-        )
+        return Contents(values, kind=declared, files=files, **beside)
 
 
 def _require_zarr() -> Any:
@@ -145,7 +139,7 @@ def _refuse_directory(error: OSError) -> NoReturn:
 
 
 def write_zarr(predictions: Predictions, path: Path) -> None:
-    """Write a group with the scores under the name of their kind, and labels; names are the group's attributes."""
+    """Write a group with the scores under the name of their kind, and arrays of numbers; texts are its attributes."""
     zarr = _require_zarr()
     if path.exists() and not is_zarr(path):
         raise StorageError(f"{path} exists and is not {_WHAT}; remove it or choose another name.")
@@ -161,12 +155,9 @@ def write_zarr(predictions: Predictions, path: Path) -> None:
         for s, source in enumerate(predictions):
             for start in range(0, predictions.n_samples, rows):
                 scores[s, start : start + rows] = source[start : start + rows]
-        if predictions.labels is not None:
-            shape = predictions.labels.shape
-            root.create_array("labels", shape=shape, chunks=(max(shape[0], 1),), dtype="int64")[...] = (
-                predictions.labels
-            )
-        for name in ("source_names", "class_names"):
-            names = getattr(predictions, name)
-            if names is not None:
-                root.attrs[name] = list(names)
+        for name, entries in beside_scores(predictions).items():
+            if isinstance(entries, np.ndarray) and entries.dtype.kind == "i":
+                n = len(entries)
+                root.create_array(name, shape=(n,), chunks=(max(n, 1),), dtype="int64")[...] = entries
+            else:
+                root.attrs[name] = entries.tolist() if isinstance(entries, np.ndarray) else list(entries)

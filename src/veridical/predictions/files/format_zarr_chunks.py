@@ -1,6 +1,6 @@
-"""Which codecs of ``.zarr`` stores are read, and how large a chunk claims to be, found out before it is unpacked.
+"""Codecs of ``.zarr`` stores that are read, and the size that a chunk claims, checked before it is unpacked.
 
-An array's metadata say how large a chunk is; the compressed chunk says so, too, and memory is taken by what it says.
+The metadata of an array contain the size of its chunks; so does each compressed chunk, and memory is allocated by that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_GROWTH, _ALWAYS_ALLOWED = 8, 1 << 20
 #: Deflate packs at most 1,032 bytes into one.
 _DEFLATE_RATIO = 1032
 _ZSTD_MAGIC, _ZSTD_LARGEST_BLOCK = 0xFD2FB528, 1 << 17
-#: What stands in a shard's index in place of a chunk that is not there.
+#: Entry in a shard's index for a chunk that is missing.
 _NOT_THERE = 2**64 - 1
 
 
@@ -57,7 +57,7 @@ def check_codecs(codecs: Sequence[Codec], path: Path) -> None:
 
 
 def _name(codec: Codec) -> str:
-    """What a codec is called in the metadata of format 2 (id) or 3 (name)."""
+    """The name of a codec in the metadata of format 2 (id) or 3 (name)."""
     return str(codec.get("id", codec.get("name"))).removeprefix("numcodecs.")
 
 
@@ -134,7 +134,7 @@ def _deflate_size(content: bytes, limit: int) -> int:
 
 
 def _zstd_size(content: bytes, limit: int) -> int:
-    """The content size in the frame's header; where it says none, the most that its blocks can hold."""
+    """The content size in the frame's header; without one, the most that its blocks can hold."""
     magic, descriptor = struct.unpack_from("<IB", content)
     if magic != _ZSTD_MAGIC:
         raise ValueError("it is not zstd")
@@ -155,7 +155,7 @@ def _zstd_size(content: bytes, limit: int) -> int:
     return size
 
 
-#: Compressor -> how many bytes its output claims to unpack to, given the output and what is too much.
+#: Compressor -> size that its output claims when unpacked; called with the output and the limit.
 _COMPRESSORS: dict[str, Callable[[bytes, int], int]] = {
     "zstd": _zstd_size,
     "blosc": _blosc_size,

@@ -11,24 +11,16 @@ import numpy as np
 from veridical._extras import require
 from veridical.errors import FileFormatError
 from veridical.predictions.arrays import is_tensor, tensor_to_array
-from veridical.predictions.files.contents import (
-    Contents,
-    check_claim,
-    check_is_file,
-    choose_scores,
-    declared_kind,
-    kind_of_name,
-    not_an_archive,
-    reading,
-)
-from veridical.predictions.validation import Array, Kind
+from veridical.predictions.files.contents import Contents, choose_scores, declared_kind, kind_of_name
+from veridical.predictions.files.file_checks import check_claim, check_is_file, not_an_archive, reading
+from veridical.predictions.validation import Array, InputKind
 
 _WHAT = "a .pt file of tensors"
 #: Names of classes and sources, tensors and lists in one file.
 _MOST_VALUES = 1_000_000
 
 
-def read_torch(path: Path, kind: Kind | None) -> Contents:
+def read_torch(path: Path, kind: InputKind | None) -> Contents:
     """Scores from a tensor, a list of tensors (one per source), or a dictionary of named tensors."""
     loaded = load_tensors(path)
     if not isinstance(loaded, dict):
@@ -41,14 +33,15 @@ def read_torch(path: Path, kind: Kind | None) -> Contents:
         kind=kind_of_name(chosen),
         source_names=named.get("source_names"),
         class_names=named.get("class_names"),
+        sample_ids=named.get("sample_ids"),
+        groups=named.get("groups"),
     )
 
 
 def load_tensors(path: Path) -> Any:
     """What is in a ``.pt`` file, with NumPy arrays in place of tensors.
 
-    The file is mapped, which is also what keeps tensors within it: read the other way, PyTorch believes the size that
-    the file claims for a tensor.
+    The file is mapped, which also bounds the tensors: otherwise PyTorch allocates the size that the file claims.
     """
     torch = require("torch", "torch")
     check_is_file(path, _WHAT)
@@ -61,14 +54,14 @@ def load_tensors(path: Path) -> Any:
             if "weights_only" not in str(error).lower() and "Unsupported" not in str(error):
                 raise
             raise FileFormatError(
-                f"{path} holds more than tensors, and unpickling it could run programs; convert it where it comes "
-                "from: torch.save(tensor, path) or torch.save({'logits': tensor, 'labels': labels}, path)."
+                f"{path} holds more than tensors, and unpickling it could run programs; convert it where you trust "
+                "it: torch.save(tensor, path) or torch.save({'logits': tensor, 'labels': labels}, path)."
             ) from error
         return _Arrays(path).of(loaded)
 
 
 class _Arrays:
-    """Puts NumPy arrays in the place of tensors, as long as they are not more than the file can hold.
+    """Replaces tensors by NumPy arrays, if together they are not larger than the file can hold.
 
     A tensor may claim any shape with strides of zero, and a list may contain the same list many times.
     """

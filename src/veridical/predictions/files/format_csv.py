@@ -14,40 +14,43 @@ import numpy as np
 from veridical._atomic import atomic_file
 from veridical.errors import CorruptFileError, FileFormatError
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, check_is_file, check_writable_names, reading, wrong_content
+from veridical.predictions.files.contents import Contents
+from veridical.predictions.files.file_checks import check_is_file, check_writable_names, reading, wrong_content
 from veridical.predictions.files.tables import (
     RESERVED,
     Table,
     check_header,
+    columns_of_samples,
     columns_to_write,
     contents_of,
-    labels_to_write,
     rows_to_write,
 )
-from veridical.predictions.validation import Kind
+from veridical.predictions.validation import InputKind
 
 _WHAT = "a .csv table"
 #: Spaces around a name are layout, a carriage return ends a line, and halves of surrogate pairs have no encoding.
 _UNWRITABLE = r"^\s|\s$|[\r\0\ud800-\udfff]"
 
 
-def read_csv(path: Path, kind: Kind | None) -> Contents:
+def read_csv(path: Path, kind: InputKind | None) -> Contents:
     """Scores and labels of a ``.csv`` in long form or of one source."""
     check_is_file(path, _WHAT)
     with reading(path, _WHAT):
-        return contents_of(_read_table(path))
+        return contents_of(_read_table(path), kind)
 
 
 def _read_table(path: Path) -> Table:
     numbers = array("d")
-    same: dict[str, str] = {}  # one copy of each text, however many rows say it
+    same: dict[str, str] = {}  # one object for each different text
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = csv.reader(file, strict=True)
             names = [name.strip() for name in next(lines, [])]
             classes = check_header(names, path)
             place_of = {name: place for place, name in enumerate(names)}
-            score_columns = itemgetter(*(place_of[name] for name in classes))
+            first, *rest = (place_of[name] for name in classes)
+            # With two places itemgetter gives tuples; with one it would give the entry itself.
+            score_columns = itemgetter(first, *rest) if rest else lambda row: (row[first],)
             text: dict[str, list[str]] = {name: [] for name in names if name in RESERVED}
             text_columns = [(place_of[name], column) for name, column in text.items()]
             for row in lines:
@@ -72,26 +75,27 @@ def _read_table(path: Path) -> Table:
 
 
 def _numbers(scores: Sequence[str], classes: Sequence[str], where: str) -> list[float]:
-    """Numbers of a row in which some are left out or are none."""
+    """Numbers of a row in which some entries are empty or not numbers."""
     result = []
     for name, text in zip(classes, scores, strict=True):
         try:
             result.append(float(text or "nan"))
         except ValueError:
             raise FileFormatError(
-                f"{where}: {text[:40]!r} in column {name!r} is no number; only sample, source, label, kind and dtype "
-                "hold text."
+                f"{where}: {text[:40]!r} in column {name!r} is not a number; only sample, source, label, group, "
+                "kind and dtype hold text."
             ) from None
     return result
 
 
 def write_csv(predictions: Predictions, path: Path) -> None:
-    """Write the long form; numbers have as many digits as it takes to read the same ones again."""
+    """Write the long form; numbers have as many digits as reading them back exactly needs."""
     classes = columns_to_write(predictions)
     check_writable_names(predictions, _UNWRITABLE, ".csv", ".zarr")
     low_precision = predictions.dtype.name if predictions.dtype.name in ("float16", "float32") else None
-    labels = labels_to_write(predictions)
-    header = ["sample", "source", *["label"] * (labels is not None), "kind", *["dtype"] * bool(low_precision), *classes]
+    samples = columns_of_samples(predictions)
+    header = ["sample", "source", *list(samples)[1:], "kind", *["dtype"] * bool(low_precision), *classes]
+    ids, *others = samples.values()
     with atomic_file(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         writer = csv.writer(text, lineterminator="\n")
@@ -99,8 +103,7 @@ def write_csv(predictions: Predictions, path: Path) -> None:
         for source, block, scores in rows_to_write(predictions):
             # Python writes the shortest text of a float64, NumPy that of any precision.
             entries = scores.astype(str).tolist() if low_precision else scores.tolist()
-            said = [predictions.kind, low_precision] if low_precision else [predictions.kind]
-            for sample, row in zip(block, entries, strict=True):
-                label = [] if labels is None else [labels[sample]]
-                writer.writerow([sample, source, *label, *said, *row])
+            constants = [predictions.kind, low_precision] if low_precision else [predictions.kind]
+            for n, row in zip(block, entries, strict=True):
+                writer.writerow([ids[n], source, *(column[n] for column in others), *constants, *row])
         text.detach()

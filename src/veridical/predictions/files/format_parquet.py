@@ -12,33 +12,33 @@ import numpy as np
 
 from veridical._atomic import atomic_file
 from veridical._extras import require
-from veridical.errors import DtypeError, FileFormatError
+from veridical.errors import DtypeError
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import (
-    Contents,
+from veridical.predictions.files.contents import Contents
+from veridical.predictions.files.file_checks import (
     check_claim,
     check_is_file,
     check_writable_names,
     reading,
     wrong_content,
 )
-from veridical.predictions.files.parquet_pages import unpacked_size
+from veridical.predictions.files.format_parquet_pages import unpacked_size
 from veridical.predictions.files.tables import (
     RESERVED,
     Table,
     check_header,
+    columns_of_samples,
     columns_to_write,
     contents_of,
-    labels_to_write,
     rows_to_write,
 )
-from veridical.predictions.validation import Array, Kind
+from veridical.predictions.validation import Array, InputKind
 
 _WHAT = "a .parquet table"
 _MAGIC = b"PAR1"
 
 
-def read_parquet(path: Path, kind: Kind | None) -> Contents:
+def read_parquet(path: Path, kind: InputKind | None) -> Contents:
     """Scores and labels of a ``.parquet`` in long form or of one source; nulls are NaN."""
     with _open(path) as table:
         classes = check_header(table.names, path)
@@ -48,17 +48,18 @@ def read_parquet(path: Path, kind: Kind | None) -> Contents:
         scores = np.empty((len(columns), len(classes)), np.result_type(*(columns.type_of(name) for name in classes)))
         for l, name in enumerate(classes):
             scores[:, l] = columns.numbers(name)
-        return contents_of(Table(path, classes, scores, {name: columns.text(name) for name in text}))
+        return contents_of(Table(path, classes, scores, {name: columns.text(name) for name in text}), kind)
 
 
-def read_text_column(path: Path, names: Sequence[str]) -> Sequence[str]:
-    """The one column that has one of these names, or the only column, as text."""
+def read_text_columns(
+    path: Path, choose: Callable[[Sequence[str]], tuple[int, int | None]]
+) -> tuple[Sequence[str], Sequence[str] | None]:
+    """The column of labels and the one of ids, if there is one, as text; ``choose`` finds their places by the names."""
     with _open(path) as table:
-        wanted = [name for name in table.names if name in names]
-        if len(wanted) != 1 and len(table.names) != 1:
-            raise FileFormatError(f"{path} has columns {', '.join(table.names)[:200]}; call one of them label.")
-        name = wanted[0] if wanted else table.names[0]
-        return table.read(text=[name]).text(name)
+        places = choose(table.names)
+        names = [table.names[place] for place in places if place is not None]
+        columns = table.read(text=names)
+        return columns.text(names[0]), columns.text(names[1]) if len(names) > 1 else None
 
 
 @contextmanager
@@ -155,10 +156,10 @@ def write_parquet(predictions: Predictions, path: Path) -> None:
     classes = columns_to_write(predictions)
     check_writable_names(predictions, "[\ud800-\udfff]", ".parquet", ".zarr")
     source_type = pa.int64() if predictions.source_names is None else pa.string()
-    fields = [("sample", pa.int64()), ("source", source_type), ("kind", pa.string())]
-    labels = labels_to_write(predictions)
-    if labels is not None:
-        fields.append(("label", pa.string() if labels and isinstance(labels[0], str) else pa.int64()))
+    samples = columns_of_samples(predictions)
+    fields = [("source", source_type), ("kind", pa.string())]
+    for name, entries in samples.items():
+        fields.append((name, pa.string() if any(isinstance(entry, str) for entry in entries) else pa.int64()))
     fields += [(name, pa.from_numpy_dtype(predictions.dtype.newbyteorder("="))) for name in classes]
     schema = pa.schema(fields)
     with (
@@ -166,8 +167,7 @@ def write_parquet(predictions: Predictions, path: Path) -> None:
         parquet.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
     ):
         for source, block, scores in rows_to_write(predictions):
-            columns = [pa.array(block), pa.array([source] * len(block)), pa.array([predictions.kind] * len(block))]
-            if labels is not None:
-                columns.append(pa.array(labels[block.start : block.stop]))
+            columns = [pa.array([source] * len(block)), pa.array([predictions.kind] * len(block))]
+            columns += [pa.array(entries[block.start : block.stop]) for entries in samples.values()]
             columns += [pa.array(np.ascontiguousarray(scores[:, l])) for l in range(len(classes))]
             writer.write_table(pa.table(columns, schema=schema))

@@ -1,0 +1,175 @@
+"""Ensembles with one file per source: a directory, or the files that match a pattern."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veridical._names import natural_order
+from veridical.errors import FileFormatError, LabelError, ShapeError
+from veridical.predictions.files.contents import Contents
+from veridical.predictions.files.file_checks import reading
+from veridical.predictions.files.formats import FORMATS, format_of
+from veridical.predictions.files.labels import READERS, read_labels
+from veridical.predictions.frames import Frame, matching_columns
+from veridical.predictions.sample_ids import places_of
+from veridical.predictions.validation import KINDS, InputKind
+
+#: Files that hold one source; a .zarr is a directory of its own.
+_SUFFIXES = tuple(suffix for suffix in FORMATS if suffix != ".zarr")
+_RUN = "run.json"
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path is a pattern: it has wildcards, and no file has this name."""
+    return glob.has_magic(path) and not Path(path).exists()
+
+
+def read_directory(path: Path, kind: InputKind | None) -> Contents:
+    """The files of a directory, in natural order; ``labels.*`` has the labels, ``run.json`` may give the kind."""
+    with reading(path, "a directory"):
+        files = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
+    sources = [file for file in files if file.suffix.lower() in _SUFFIXES and not _is_labels(file)]
+    suffixes = sorted({file.suffix.lower() for file in sources})
+    if len(suffixes) > 1:
+        raise FileFormatError(
+            f"{path} holds {' and '.join(suffixes)} files; choose one of them by a pattern, as in "
+            f"{path / ('*' + suffixes[0])}."
+        )
+    contents = _read_sources(sources, [file for file in files if _is_labels(file)], str(path), kind)
+    if contents.kind is None:
+        run = _described_run(path)
+        contents.kind, contents.class_names = run.get("kind"), contents.class_names or run.get("class_names")
+        contents.files += (path / _RUN,) if run else ()
+    return contents
+
+
+def _described_run(path: Path) -> dict[str, Any]:
+    """The content of a training run's ``run.json``; a file without a kind belongs to another program and is ignored."""
+    described = None
+    with suppress(OSError, ValueError):
+        described = json.loads((path / _RUN).read_text(encoding="utf-8"))
+    return described if isinstance(described, dict) and described.get("kind") in KINDS else {}
+
+
+def read_pattern(pattern: str, kind: InputKind | None) -> Contents:
+    """The files that match a pattern, in natural order; a file ``labels.*`` has the labels."""
+    files = [Path(name) for name in glob.glob(pattern)]
+    return _read_sources(
+        [file for file in files if not _is_labels(file)], [file for file in files if _is_labels(file)], pattern, kind
+    )
+
+
+def _is_labels(path: Path) -> bool:
+    return path.stem.lower() == "labels" and path.suffix.lower() in READERS
+
+
+def _read_sources(sources: Sequence[Path], labels: Sequence[Path], where: str, kind: InputKind | None) -> Contents:
+    if not sources:
+        raise FileFormatError(f"{where} has no prediction files; give one file per source ({', '.join(_SUFFIXES)}).")
+    if len(labels) > 1:
+        raise FileFormatError(f"{where} has {' and '.join(sorted(file.name for file in labels))}; keep one of them.")
+    files = sorted(sources, key=lambda path: natural_order(path.name))
+    members = [_one_source(format_of(file).read(file, kind), file) for file in files]
+    first = members[0]
+    _check_kinds(members, files)
+    class_names = _match_classes(members, files)
+    _match_samples(members, files)
+    for file, member in zip(files, members, strict=True):
+        if member.values.shape != first.values.shape:
+            raise ShapeError(
+                f"{file} has shape {member.values.shape} and {files[0]} has shape {first.values.shape}; all sources "
+                "must predict the same samples and classes."
+            )
+    return Contents(
+        [member.values for member in members],
+        read_labels(labels[0]) if labels else _common_labels(members, files),
+        first.kind,
+        _names(files),
+        class_names,
+        first.sample_ids,
+        first.groups,
+        files=(*files, *labels),
+    )
+
+
+def _one_source(contents: Contents, file: Path) -> Any:
+    """The content of a file with one source, its scores of shape (N, L), or (N,) if they are binary."""
+    values = contents.values
+    values = np.asarray(values[0]) if len(values) == 1 and np.ndim(values[0]) == 2 else values
+    n_dims = 1 if contents.kind == "binary" or np.ndim(values) == 1 else 2
+    if not isinstance(values, np.ndarray) or values.ndim != n_dims:
+        raise ShapeError(
+            f"{file} has shape {np.shape(contents.values)}; in a set of files each holds one source, (samples, "
+            "classes); load a file with all sources by itself."
+        )
+    contents.values = values
+    return contents
+
+
+def _check_kinds(members: Sequence[Contents], files: Sequence[Path]) -> None:
+    """All files must declare the same kind, or none."""
+    first = members[0]
+    for file, member in zip(files, members, strict=True):
+        if member.kind != first.kind:
+            kinds = [
+                f"{name} holds {kind or 'an undeclared kind'}"
+                for name, kind in ((files[0], first.kind), (file, member.kind))
+            ]
+            raise FileFormatError(f"{' and '.join(kinds)}; all sources must be of the same kind.")
+
+
+def _match_classes(members: Sequence[Any], files: Sequence[Path]) -> Sequence[str] | None:
+    """Put the columns of all files with class names into the order of the first such file; these names."""
+    frames = [
+        (member, Frame(str(file), member.values, list(member.class_names), None))
+        for file, member in zip(files, members, strict=True)
+        if member.class_names
+    ]
+    if not frames:
+        return None
+    names = matching_columns([frame for _, frame in frames], None)
+    for member, frame in frames:
+        member.values = frame.values
+    return names
+
+
+def _match_samples(members: Sequence[Any], files: Sequence[Path]) -> None:
+    """Put the samples of all files into the order of the first, by their ids."""
+    first = members[0]
+    for file, member in zip(files, members, strict=True):
+        if (member.sample_ids is None) != (first.sample_ids is None):
+            with_ids, without = (file, files[0]) if first.sample_ids is None else (files[0], file)
+            raise FileFormatError(f"{with_ids} has ids of samples and {without} has none; write the same samples.")
+        if first.sample_ids is None or np.array_equal(member.sample_ids, first.sample_ids):
+            continue
+        ids, others = np.asarray(first.sample_ids), np.asarray(member.sample_ids)
+        places = places_of(ids, others, str(files[0]), str(file))
+        member.values = member.values[places]
+        member.labels = None if member.labels is None else np.asarray(member.labels)[places]
+        member.sample_ids = first.sample_ids
+
+
+def _common_labels(members: Sequence[Contents], files: Sequence[Path]) -> Any:
+    """The labels that files contain, which must agree."""
+    labelled = [(file, member.labels) for file, member in zip(files, members, strict=True) if member.labels is not None]
+    for file, labels in labelled:
+        if not np.array_equal(labels, labelled[0][1]):
+            raise LabelError(
+                f"{file} has labels that differ from those in {labelled[0][0]}; all sources need the same samples."
+            )
+    return labelled[0][1] if labelled else None
+
+
+def _names(files: Sequence[Path]) -> list[str]:
+    """Names of the sources: those of their files without suffix, or with it if they would be equal."""
+    for names in ([file.stem for file in files], [file.name for file in files]):
+        if len(set(names)) == len(names):
+            return names
+    return [str(file) for file in files]

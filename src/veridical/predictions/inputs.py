@@ -1,0 +1,224 @@
+"""Scores in every form that users have them in, brought into one: sources of shape (N, L).
+
+Arrays (S, N, L), (N, L) for one source, dense ones such as (S, N, H, W, L); lists and dictionaries of one array per
+source; data frames, whose columns are matched by name; and binary scores, the probability of the positive class alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from veridical.errors import ConfidenceError, DtypeError, ParameterError, ShapeError, shown
+from veridical.predictions.arrays import Array, as_numbers
+from veridical.predictions.frames import Frame, frame_of, is_frame, matching_columns, matching_rows
+from veridical.predictions.validation import InputKind, result_dtype
+
+#: Dimensions that an array of one source may have: samples, or images of samples, and classes.
+_PLAIN, _DENSE = 2, 4
+_FORMS = "(sources, samples, classes), or (samples, classes) for one source"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Sources as one array (S, N, L) or as separate arrays (N, L), with what their input says about them."""
+
+    values: Array | tuple[Array, ...]
+    #: (N,), or (N, H, W) where samples are the pixels of images; its product is the number of samples.
+    sample_shape: tuple[int, ...]
+    source_names: Sequence[str] | None = None
+    class_names: Sequence[str] | None = None
+    sample_ids: Any = None
+
+
+def read_scores(
+    values: Any, kind: InputKind, sources_axis: int, class_axis: int | None, class_names: Sequence[str] | None
+) -> Scores:
+    """``values`` in the form that Predictions keep; views where possible."""
+    _reject_what_is_not_numbers(values)
+    if is_frame(values):
+        return _read_sources([values], None, kind, class_axis, class_names)
+    if isinstance(values, Mapping):
+        return _read_sources(list(values.values()), list(values), kind, class_axis, class_names, sources_axis)
+    least = 1 if kind == "binary" else 2
+    is_list = isinstance(values, (list, tuple)) and len(values) > 0
+    if is_list and (is_frame(values[0]) or getattr(values[0], "ndim", 0) >= least):
+        return _read_sources(list(values), None, kind, class_axis, class_names, sources_axis)
+    return _read_array(values, kind, sources_axis, class_axis)
+
+
+def _read_sources(
+    sources: list[Any],
+    source_names: list[str] | None,
+    kind: InputKind,
+    class_axis: int | None,
+    class_names: Sequence[str] | None,
+    sources_axis: int = 0,
+) -> Scores:
+    """One array or data frame per source."""
+    if sources_axis != 0:
+        raise ParameterError("separate sources have no axis of sources; leave sources_axis out.")
+    if not sources:
+        raise ShapeError("there are no sources; at least one is needed.")
+    frames = [is_frame(source) for source in sources]
+    if any(frames) and not all(frames):
+        raise DtypeError(
+            f"source {frames.index(not frames[0])} is not a data frame and others are; give all sources the same type."
+        )
+    if all(frames):
+        return _read_frames([frame_of(s, source) for s, source in enumerate(sources)], source_names, kind, class_names)
+    arrays = []
+    for s, source in enumerate(sources):
+        array = as_numbers(source, f"source {s}")
+        arrays.append(_binary_columns(array, s) if kind == "binary" else _classes_last(array, class_axis, s))
+        if arrays[s].shape != arrays[0].shape:
+            raise ShapeError(
+                f"source {s} has shape {np.shape(source)} and source 0 has shape {np.shape(sources[0])}; all sources "
+                "must predict the same samples and classes."
+            )
+    shape = arrays[0].shape[:-1]
+    flat = tuple(array.reshape(-1, array.shape[-1]) for array in arrays)
+    return Scores(flat, shape, source_names)
+
+
+def _read_frames(
+    frames: list[Frame], source_names: list[str] | None, kind: InputKind, class_names: Sequence[str] | None
+) -> Scores:
+    """Data frames: classes are matched by the names of columns, samples by the index where it is more than a count."""
+    ids = matching_rows(frames)
+    if kind == "binary":
+        for frame in frames:
+            if len(frame.columns) != 1:
+                raise ShapeError(f"{frame.where} has {len(frame.columns)} columns; binary scores are one column.")
+        arrays = [_binary_columns(frame.values[:, 0], s) for s, frame in enumerate(frames)]
+        return Scores(tuple(arrays), (len(arrays[0]),), source_names, None, ids)
+    columns = matching_columns(frames, class_names)
+    arrays = [frame.values for frame in frames]
+    for array in arrays:
+        _check_classes(array, "a data frame")
+    return Scores(tuple(arrays), (len(arrays[0]),), source_names, columns, ids)
+
+
+def _read_array(values: Any, kind: InputKind, sources_axis: int, class_axis: int | None) -> Scores:
+    """One array of all sources, or of one."""
+    array = as_numbers(values, "the array of predictions")
+    _check_axis(sources_axis)
+    if kind == "binary":
+        return _read_binary(array, sources_axis, class_axis)
+    if array.ndim == _PLAIN:
+        if sources_axis != 0:
+            raise ParameterError(f"an array of shape {array.shape} is one source; leave sources_axis out.")
+        array = _classes_last(array, class_axis)
+        return Scores(array[None], array.shape[:1])
+    dimensions = array.ndim - 1
+    if dimensions < _PLAIN or (dimensions not in (_PLAIN, _DENSE) and class_axis is None):
+        raise ShapeError(_wrong_dimensions(array.shape, sources_axis))
+    rest = [axis for axis in range(array.ndim) if axis != sources_axis]
+    last = rest[-1] if class_axis is None else _normal_axis(class_axis, array.ndim)
+    if last == sources_axis:
+        raise ParameterError(f"class_axis and sources_axis are both {sources_axis}; they are different axes.")
+    order = [sources_axis, *(axis for axis in rest if axis != last), last]
+    array = array if order == sorted(order) else array.transpose(order)
+    _check_classes(array, "the array of predictions")
+    if array.shape[0] == 0:
+        raise ShapeError(f"there are no sources (shape {np.shape(values)}); at least one is needed.")
+    shape = array.shape[1:-1]
+    return Scores(array if len(shape) == 1 else array.reshape(len(array), -1, array.shape[-1]), shape)
+
+
+def _wrong_dimensions(shape: tuple[int, ...], sources_axis: int) -> str:
+    n_dims = len(shape)
+    axes = _FORMS if sources_axis == 0 else "(samples, sources, classes)"
+    dense = "; for sequences (sources, samples, steps, classes) pass class_axis=-1" if n_dims == 4 else ""
+    count = f"{n_dims} dimension{'s' * (n_dims != 1)}"
+    return f"the array of predictions has {count} (shape {shape}); give shape {axes}{dense}."
+
+
+def _classes_last(array: Array, class_axis: int | None, s: int | None = None) -> Array:
+    """The scores of one source with the classes on the last axis."""
+    what = "the array of predictions" if s is None else f"source {s}"
+    if array.ndim < _PLAIN or (array.ndim not in (_PLAIN, _DENSE) and class_axis is None):
+        raise ShapeError(
+            f"{what} has {array.ndim} dimension{'s' * (array.ndim != 1)} (shape {array.shape}); give shape (samples, "
+            "classes)."
+        )
+    array = array if class_axis is None else np.moveaxis(array, _normal_axis(class_axis, array.ndim), -1)
+    return _check_classes(array, what)
+
+
+def _check_classes(array: Array, what: str) -> Array:
+    n_classes = array.shape[-1]
+    if n_classes < 2:
+        raise ShapeError(
+            f"{what} has {n_classes} class{'es' * (n_classes != 1)} (shape {array.shape}); at least two are needed: "
+            'for a binary problem give both columns, 1 - p and p, or p alone with kind="binary".'
+        )
+    return array
+
+
+def _check_axis(sources_axis: int) -> None:
+    is_axis = isinstance(sources_axis, (int, np.integer)) and not isinstance(sources_axis, bool)
+    if not is_axis or sources_axis not in (0, 1, 2):
+        raise ParameterError(
+            f"sources_axis is {shown(sources_axis)}; it is 0 for (S, N, L), 1 for (N, S, L) or 2 for (N, L, S)."
+        )
+
+
+def _normal_axis(class_axis: int, n_dims: int) -> int:
+    is_axis = isinstance(class_axis, (int, np.integer)) and not isinstance(class_axis, bool)
+    if not is_axis or not -n_dims <= class_axis < n_dims:
+        raise ParameterError(f"class_axis is {shown(class_axis)}; the array has axes 0 to {n_dims - 1}.")
+    return int(class_axis) % n_dims
+
+
+def _read_binary(array: Array, sources_axis: int, class_axis: int | None) -> Scores:
+    """Probabilities of the positive class: (N,), (S, N), or dense (S, N, H, W)."""
+    if class_axis is not None:
+        raise ParameterError("binary scores have no axis of classes; leave class_axis out.")
+    if array.ndim not in (1, 2, 4) or sources_axis >= max(array.ndim, 1):
+        raise ShapeError(
+            f"the binary scores have shape {array.shape}; give one probability per sample, shape (samples,), or per "
+            "source and sample, shape (sources, samples)."
+        )
+    array = array[None] if array.ndim == 1 else np.moveaxis(array, sources_axis, 0)
+    if array.shape[0] == 0:
+        raise ShapeError(f"there are no sources (shape {array.shape}); at least one is needed.")
+    shape = array.shape[1:]
+    columns = np.stack([_binary_columns(source.reshape(-1), s) for s, source in enumerate(array)])
+    return Scores(columns, shape)
+
+
+def _binary_columns(scores: Array, s: int) -> Array:
+    """(..., 2): the probabilities 1 - p and p; NaN where p is missing."""
+    if scores.ndim not in (1, 3):
+        raise ShapeError(f"source {s} has shape {scores.shape}; binary scores are one probability per sample.")
+    probs = np.empty((*scores.shape, 2), result_dtype(scores.dtype))
+    probs[..., 1] = scores
+    outside = ~((probs[..., 1] >= 0) & (probs[..., 1] <= 1)) & ~np.isnan(probs[..., 1])
+    if outside.any():
+        n = int(np.flatnonzero(outside.ravel())[0])
+        raise ConfidenceError(
+            f"source {s}, sample {n}: the probability of the positive class is {float(scores.ravel()[n]):g}; binary "
+            "scores are probabilities, from 0 to 1."
+        )
+    np.subtract(1, probs[..., 1], out=probs[..., 0])
+    return probs
+
+
+def _reject_what_is_not_numbers(values: Any) -> None:
+    """Sentences for what people pass in place of predictions."""
+    if isinstance(values, (str, os.PathLike)):
+        raise DtypeError(f"the predictions are {shown(values)}; read a file with veridical.load.")
+    entries = list(values.values()) if isinstance(values, Mapping) else values
+    first = entries[0] if isinstance(entries, (list, tuple)) and entries else entries
+    if any(hasattr(first, method) for method in ("predict_proba", "state_dict", "decision_function")):
+        raise DtypeError(
+            f"the predictions are estimators ({type(first).__name__}); pass their outputs, [model.predict_proba(X) "
+            "for model in models], or see veridical.training.collect_predictions."
+        )
+    if callable(getattr(values, "__next__", None)):
+        raise DtypeError(f"the predictions are a {type(values).__name__}; pass a list of arrays.")

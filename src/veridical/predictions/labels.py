@@ -1,0 +1,257 @@
+"""Labels in every form that users have them in, as indices of classes; -1 where a label is not known.
+
+Whole numbers, names of classes, booleans for two classes, and labels with ids, which are joined by them.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.errors import InvalidInputError, LabelError, UnmatchedIdWarning, shown
+from veridical.predictions.arrays import Array, as_array
+from veridical.predictions.frames import is_frame
+
+#: The label of a sample whose label is not known.
+UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Labels with the ids of their samples."""
+
+    ids: Sequence[Any]
+    labels: Any
+    #: What to call it in a message.
+    where: str = "labels"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What labels are needed for: the samples and their classes."""
+
+    shape: tuple[int, ...]
+    ids: Array | None
+    n_classes: int
+    class_names: Sequence[str] | None
+
+    @property
+    def n_samples(self) -> int:
+        return int(np.prod(self.shape))
+
+
+def resolve_labels(labels: Any, samples: Samples) -> npt.NDArray[np.int64]:
+    """(N,) indices of classes, or -1 where a label is not known: blank, None, NaN or -1."""
+    if is_frame(labels):
+        raise LabelError("labels are a data frame; give one of its columns, for example frame['label'].")
+    table = _as_table(labels, samples)
+    if table is not None and (isinstance(labels, Mapping) or not _is_in_order(table, samples)):
+        return _join(table, class_indices(_array_of(table.labels), samples), samples)
+    array = _array_of(labels if table is None else table.labels)
+    if len(samples.shape) > 1 and array.shape == samples.shape:  # one label per pixel
+        array = array.reshape(-1)
+    if array.ndim != 1:
+        raise LabelError(
+            f"labels have shape {array.shape}; give one integer per sample, shape {_listed(samples.shape)}."
+        )
+    if array.shape[0] != samples.n_samples:
+        raise LabelError(
+            f"there are {array.shape[0]} labels for {samples.n_samples} samples; give one label per sample."
+        )
+    return class_indices(array, samples)
+
+
+def _array_of(labels: Any) -> Array:
+    try:
+        return as_array(labels, "labels", "give one integer per sample")
+    except InvalidInputError as error:
+        raise LabelError(str(error)) from None
+
+
+def _listed(shape: tuple[int, ...]) -> str:
+    return f"({shape[0]},)" if len(shape) == 1 else str(shape)
+
+
+def class_indices(labels: Array, samples: Samples) -> npt.NDArray[np.int64]:
+    """Labels of any type as indices of classes; -1 where they are not known."""
+    if labels.dtype.kind == "b":
+        if samples.n_classes != 2:
+            raise LabelError(
+                f"labels are booleans, which are for two classes, and there are {samples.n_classes}; give integers "
+                f"from 0 to {samples.n_classes - 1}."
+            )
+        return labels.astype(np.int64)
+    if labels.dtype.kind in "USO":
+        labels = _from_entries(labels.ravel().tolist(), samples)
+    if labels.dtype.kind == "f":
+        labels = _whole(labels, samples.n_classes)
+    if labels.dtype.kind not in "iu":
+        raise LabelError(f"labels have dtype {labels.dtype}; give integers from 0 to {samples.n_classes - 1}.")
+    outside = np.flatnonzero((labels < UNKNOWN) if labels.dtype.kind == "i" else np.zeros(labels.shape, bool))
+    outside = outside if outside.size else np.flatnonzero(labels >= samples.n_classes)
+    if outside.size:
+        first = int(outside[0])
+        raise LabelError(
+            f"the label of sample {first} is {labels[first]}; with {samples.n_classes} classes labels go from 0 to "
+            f"{samples.n_classes - 1}, and -1 where they are not known."
+        )
+    return labels.astype(np.int64)
+
+
+def _whole(labels: Array, n_classes: int) -> Array:
+    """Floats as integers, NaN as -1."""
+    unknown = np.isnan(labels)
+    with np.errstate(invalid="ignore"):
+        odd = ~unknown & ~((labels == np.floor(labels)) & (np.abs(labels) < np.float64(2**53)))
+    if odd.any():
+        first = int(np.flatnonzero(odd)[0])
+        raise LabelError(
+            f"the label of sample {first} is {labels[first]} (dtype {labels.dtype}); give integers from 0 to "
+            f"{n_classes - 1}."
+        )
+    return np.where(unknown, UNKNOWN, labels).astype(np.int64)
+
+
+def _from_entries(entries: list[Any], samples: Samples) -> Array:
+    """Texts and Python objects: names of classes, or numbers."""
+    place_of = {name: l for l, name in enumerate(samples.class_names or ())}
+    result = np.empty(len(entries), np.int64)
+    for n, entry in enumerate(entries):
+        text = entry.decode("utf-8", "replace") if isinstance(entry, bytes) else entry
+        if is_unknown(text):
+            result[n] = UNKNOWN
+        elif isinstance(text, str) and text in place_of:
+            result[n] = place_of[text]
+        else:
+            result[n] = _number(text, n, samples)
+    return result
+
+
+def is_unknown(entry: Any) -> bool:
+    """Whether an entry says that there is no label: None, blank, NaN or a missing value of pandas."""
+    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
+        return True
+    return not entry.strip() if isinstance(entry, str) else isinstance(entry, float) and entry != entry
+
+
+def _number(entry: Any, n: int, samples: Samples) -> int:
+    """A label that is not a name of a class."""
+    if isinstance(entry, str):
+        number = entry.strip().lstrip("+-")
+        if number.isdecimal() and len(number) <= 18:
+            return int(entry)
+        if samples.n_classes == 2 and entry.lower() in ("true", "false"):
+            return int(entry.lower() == "true")
+        raise LabelError(_unknown_name(entry, n, samples.class_names))
+    if isinstance(entry, (bool, np.bool_)) and samples.n_classes == 2:
+        return int(entry)
+    value: Any = entry if isinstance(entry, (int, float, np.integer, np.floating)) else None
+    if value is not None and not isinstance(entry, bool) and abs(value) < 2**62 and value == math.floor(value):
+        return int(value)
+    raise LabelError(f"the label of sample {n} is {shown(entry)}; give integers from 0 to {samples.n_classes - 1}.")
+
+
+def _unknown_name(name: str, n: int, class_names: Sequence[str] | None) -> str:
+    if class_names is None:
+        return (
+            f"labels are names ({shown(name)}, ...), and the predictions have no class_names; give integers, or "
+            "predictions with class_names."
+        )
+    known = ", ".join(list(class_names)[:10]) + (", ..." if len(class_names) > 10 else "")
+    return f"the label of sample {n} is {shown(name)}, and the classes are: {known}."
+
+
+def _as_table(labels: Any, samples: Samples) -> LabelTable | None:
+    """Labels with ids: a table from a file, a mapping, or a series with an index that is more than a count."""
+    if isinstance(labels, LabelTable):
+        return labels
+    if isinstance(labels, Mapping):
+        return LabelTable(list(labels), _objects(list(labels.values())))
+    index: Any = getattr(labels, "index", None)
+    if index is None or callable(index) or type(index).__name__ == "RangeIndex" or samples.ids is None:
+        return None
+    return LabelTable(list(index), np.asarray(labels), "the index of labels")
+
+
+def _objects(entries: list[Any]) -> Array:
+    result = np.empty(len(entries), object)
+    result[:] = entries
+    return result
+
+
+def _is_in_order(table: LabelTable, samples: Samples) -> bool:
+    """Whether labels with ids belong to samples without by position: their ids are names, or ascending numbers.
+
+    Samples without ids are numbered from 0, so that labels with these numbers are joined.
+    """
+    numbers = [_as_number(entry) for entry in table.ids]
+    if samples.ids is not None or None in numbers:
+        return samples.ids is None
+    if set(numbers) == set(range(samples.n_samples)):
+        return False
+    if any(after <= before for before, after in pairwise(numbers)):  # type: ignore[operator]
+        raise LabelError(
+            f"{table.where}: the ids are not in ascending order, and the predictions have no sample ids to join them "
+            "with; give the predictions ids, or write the labels in the order of the samples."
+        )
+    return True
+
+
+def _as_number(entry: Any) -> int | None:
+    """An id as a whole number, if it is one."""
+    if isinstance(entry, str):
+        text = entry.strip()
+        return int(text) if text.isascii() and text.lstrip("+-").isdigit() and len(text) <= 18 else None
+    return int(entry) if isinstance(entry, (int, np.integer)) and not isinstance(entry, bool) else None
+
+
+def _join(table: LabelTable, indices: npt.NDArray[np.int64], samples: Samples) -> npt.NDArray[np.int64]:
+    """The labels of a table in the order of the samples; what does not match is counted and named."""
+    ids: list[Any] = list(range(samples.n_samples)) if samples.ids is None else samples.ids.tolist()
+    has_numbers = samples.ids is None or samples.ids.dtype.kind == "i"
+    keys = [_as_number(entry) if has_numbers else str(entry) for entry in table.ids]
+    place_of = {entry: n for n, entry in enumerate(ids)}
+    result = np.full(len(ids), UNKNOWN, np.int64)
+    extra, contradicted = [], []
+    for key, entry, label in zip(keys, table.ids, indices.tolist(), strict=True):
+        n = place_of.get(key)
+        if n is None:
+            extra.append(entry)
+        elif label != UNKNOWN:
+            if result[n] not in (UNKNOWN, label):
+                contradicted.append(entry)
+            result[n] = label
+    missing = sorted(place_of[entry] for entry in place_of.keys() - set(keys))
+    if contradicted:
+        raise LabelError(
+            f"{table.where}: {_count(len(contradicted), 'sample has', 'samples have')} two different labels, the first "
+            f"is {shown(contradicted[0])}; keep one."
+        )
+    if ids and len(missing) == len(ids):
+        raise LabelError(
+            f"{table.where}: none of the {len(keys):,} ids (such as {shown(table.ids[0]) if keys else 'none'}) is the "
+            f"id of a sample (such as {shown(ids[0])}); use the same ids."
+        )
+    if missing or extra:
+        problems = []
+        if missing:
+            problems.append(
+                f"{_count(len(missing), 'sample has', 'samples have')} no label ({shown(ids[missing[0]])}, ...)"
+            )
+        if extra:
+            problems.append(
+                f"{_count(len(extra), 'label belongs', 'labels belong')} to no sample ({shown(extra[0])}, ...)"
+            )
+        warnings.warn(f"{table.where}: {' and '.join(problems)}.", UnmatchedIdWarning, stacklevel=2)
+    return result
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

@@ -1,0 +1,75 @@
+"""Ids of samples: text or whole numbers, each once; tables are joined by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from veridical.errors import ParameterError, ShapeError, shown
+from veridical.predictions.arrays import Array, as_array
+
+
+def check_sample_ids(ids: Any, n_samples: int, what: str = "sample_ids") -> Array:
+    """(N,) ids as int64 or text, each once."""
+    listed = as_array(ids, what, "give one text or whole number per sample") if not isinstance(ids, list) else ids
+    result = _as_ids(listed, what)
+    if result.shape != (n_samples,):
+        raise ShapeError(f"{what}: there are {result.shape} ids for {n_samples} samples; give one id per sample.")
+    different, counts = np.unique(result, return_counts=True)
+    if len(different) < n_samples:
+        repeated = different[counts > 1]
+        raise ParameterError(
+            f"{what}: {len(repeated):,} id{'s occur' if len(repeated) > 1 else ' occurs'} more than once, the first is "
+            f"{shown(repeated[0].item())}; give each sample its own id."
+        )
+    return result
+
+
+def _as_ids(ids: Array | Sequence[Any], what: str) -> Array:
+    """Whole numbers as int64; everything else as text."""
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
+        return ids.astype(np.int64)
+    listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    for n, entry in enumerate(listed):
+        if entry is None or isinstance(entry, (list, dict, set)) or entry != entry:
+            raise ParameterError(f"{what}: the id of sample {n} is {shown(entry)}; give a text or a whole number.")
+    if listed and all(isinstance(entry, (int, np.integer)) and not isinstance(entry, bool) for entry in listed):
+        return np.asarray(listed, np.int64)
+    return np.asarray([entry.decode() if isinstance(entry, bytes) else str(entry) for entry in listed], dtype=np.str_)
+
+
+def places_of(ids: Array, others: Array, what: str, what_others: str) -> Array:
+    """For each of ``ids`` its place among ``others``, which must be the same ids in any order."""
+    place_of = {entry: place for place, entry in enumerate(others.tolist())}
+    missing = [entry for entry in ids.tolist() if entry not in place_of]
+    if missing:
+        raise ShapeError(
+            f"{what_others} lacks {len(missing):,} of the {len(ids):,} samples of {what}, the first is "
+            f"{shown(missing[0])}; all sources must predict the same samples."
+        )
+    return np.asarray([place_of[entry] for entry in ids.tolist()], np.intp)
+
+
+def image_of_samples(sample_shape: tuple[int, ...]) -> Array | None:
+    """(N,) the image that a pixel belongs to, if the samples are pixels."""
+    if len(sample_shape) == 1:
+        return None
+    return np.repeat(np.arange(sample_shape[0]), int(np.prod(sample_shape[1:])))
+
+
+def check_groups(groups: Any, sample_shape: tuple[int, ...]) -> Array | None:
+    """(N,) a group per sample; of dense predictions, the image, unless groups of images or pixels are passed."""
+    n_samples = int(np.prod(sample_shape))
+    if groups is None:
+        return image_of_samples(sample_shape)
+    array = as_array(groups, "groups", "give one text or whole number per sample")
+    if len(sample_shape) > 1:
+        if array.shape == sample_shape[:1]:
+            array = np.repeat(array, n_samples // max(sample_shape[0], 1))
+        elif array.shape == sample_shape:
+            array = array.reshape(-1)
+    if array.shape != (n_samples,):
+        raise ShapeError(f"groups have shape {array.shape}; give one group per sample, shape ({n_samples},).")
+    return _as_ids(array, "groups")

@@ -1,0 +1,33 @@
+"""Random parts of samples; samples of one group stay together."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.errors import ShapeError
+from veridical.predictions.arrays import Array
+
+_Indices = npt.NDArray[np.intp]
+
+
+def split_samples(n_samples: int, share: float, generator: np.random.Generator) -> tuple[_Indices, _Indices]:
+    """Indices of two random parts, ascending; the first has ``share`` of the samples, rounded down, at least one."""
+    if n_samples < 2:
+        raise ShapeError(f"{n_samples} sample cannot be split into two parts; at least two are needed.")
+    order = generator.permutation(n_samples)
+    cut = min(max(int(n_samples * share), 1), n_samples - 1)
+    return np.sort(order[:cut]), np.sort(order[cut:])
+
+
+def split_groups(groups: Array, share: float, generator: np.random.Generator) -> tuple[_Indices, _Indices]:
+    """Indices of two random parts of whole groups, ascending; the first has as nearly ``share`` as groups allow."""
+    different, group_of, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    if len(different) < 2:
+        raise ShapeError(f"{len(different)} group cannot be split into two parts; at least two are needed.")
+    order = generator.permutation(len(different))
+    sizes = np.cumsum(counts[order])[:-1]  # of the first part, if it ends after this group
+    cut = int(np.argmin(np.abs(sizes - share * len(groups)))) + 1
+    is_first = np.zeros(len(different), bool)
+    is_first[order[:cut]] = True
+    return np.flatnonzero(is_first[group_of]), np.flatnonzero(~is_first[group_of])
