@@ -88,7 +88,7 @@ def test_tolerance_by_dtype(dtype, tolerance):
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        (np.ones((4, 2)) / 2, errors.ShapeError, r"2 dimensions \(shape \(4, 2\)\); give shape \(sources, samples"),
+        (np.ones(4) / 2, errors.ShapeError, r"1 dimension \(shape \(4,\)\); give shape \(sources, samples"),
         (np.ones((1, 2, 3, 4)), errors.ShapeError, "4 dimensions"),
         (np.float64(0.5), errors.ShapeError, "0 dimensions"),
         (np.ones((3, 4, 1)), errors.ShapeError, "1 class .*give both columns"),
@@ -119,7 +119,7 @@ def test_wrong_arrays(values, error, message):
         ({"max_iter": -1}, "max_iter is -1; give a whole number of at least 0"),
         ({"max_iter": 2.5}, "max_iter is 2.5"),
         ({"n_threads": 0}, "n_threads is 0"),
-        ({"sources_axis": 2}, "sources_axis is 2"),
+        ({"sources_axis": 3}, "sources_axis is 3"),
     ],
 )
 def test_wrong_options(probs, options, message):

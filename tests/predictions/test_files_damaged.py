@@ -259,7 +259,7 @@ def test_npz_rejects_wrong_directory(tmp_path):
     entry = content.rindex(b"PK\x01\x02")
     content[entry + 24 : entry + 28] = struct.pack("<I", 2**32 - 2)
     path.write_bytes(content)
-    with pytest.raises(errors.CorruptFileError, match="far more than its|and contains"):
+    with pytest.raises(errors.CorruptFileError, match=r"and contains"):
         vd.load(path)
 
 

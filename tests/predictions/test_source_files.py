@@ -140,7 +140,11 @@ def test_classes_and_samples_of_sources_must_agree(tmp_path):
     with pytest.raises(errors.FileFormatError, match=r"b\.csv has samples that differ from those in .*a\.csv"):
         vd.load(tmp_path)
     (tmp_path / "b.csv").write_text("sample,dog,cat\n0,0.125,0.875\n1,1,0\n")
-    with pytest.raises(errors.FileFormatError, match=r"b\.csv has classes that differ from those in .*a\.csv"):
+    matched = vd.load(tmp_path)
+    assert matched.class_names == ("cat", "dog")
+    np.testing.assert_array_equal(matched.values[1], [[0.875, 0.125], [0, 1]])
+    (tmp_path / "b.csv").write_text("sample,cat,cow\n0,0.125,0.875\n1,1,0\n")
+    with pytest.raises(errors.ShapeError, match=r"b\.csv has no column 'dog'"):
         vd.load(tmp_path)
 
 

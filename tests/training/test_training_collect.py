@@ -266,7 +266,7 @@ def test_full_disk_raises_storage_error_and_leaves_no_file(tmp_path: Path) -> No
     for limit in (1000, 250_000, 480_100):  # in the first batch, in a later one, and when the .npz is written
         done = run_python(program, tmp_path / "p.npz", limit)
         assert "there is no space to write" in done.stdout, done.stderr
-        assert "free some space and run the same command again" in done.stdout
+        assert "free some space and try again" in done.stdout
         assert list(tmp_path.iterdir()) == []
 
 

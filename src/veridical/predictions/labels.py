@@ -189,17 +189,23 @@ def _objects(entries: list[Any]) -> Array:
 def _is_in_order(table: LabelTable, samples: Samples) -> bool:
     """Whether labels with ids belong to samples without by position: their ids are names, or ascending numbers.
 
-    Samples without ids are numbered from 0, so that labels with these numbers are joined.
+    Samples without ids are numbered from 0, so that labels with some of these numbers are joined.
     """
-    numbers = [_as_number(entry) for entry in table.ids]
-    if samples.ids is not None or None in numbers:
-        return samples.ids is None
-    if set(numbers) == set(range(samples.n_samples)):
+    if samples.ids is not None:
         return False
-    if any(after <= before for before, after in pairwise(numbers)):  # type: ignore[operator]
+    numbers = [_as_number(entry) for entry in table.ids]
+    if None not in numbers:
+        if all(0 <= number < samples.n_samples for number in numbers):  # type: ignore[operator]
+            return False
+        if any(after <= before for before, after in pairwise(numbers)):  # type: ignore[operator]
+            raise LabelError(
+                f"{table.where}: the ids are not in ascending order, and the predictions have no sample ids to join "
+                "them with; give the predictions ids, or write the labels in the order of the samples."
+            )
+    if len(numbers) != samples.n_samples:
         raise LabelError(
-            f"{table.where}: the ids are not in ascending order, and the predictions have no sample ids to join them "
-            "with; give the predictions ids, or write the labels in the order of the samples."
+            f"{table.where}: there are {len(numbers):,} labels with ids for {samples.n_samples:,} samples without; "
+            "give the predictions sample ids to join them with, or one label per sample."
         )
     return True
 

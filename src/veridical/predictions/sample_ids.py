@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical.errors import ParameterError, ShapeError, shown
+from veridical.errors import InvalidInputError, ParameterError, ShapeError, shown
 from veridical.predictions.arrays import Array, as_array
 
 
@@ -40,16 +40,32 @@ def _as_ids(ids: Array | Sequence[Any], what: str) -> Array:
     return np.asarray([entry.decode() if isinstance(entry, bytes) else str(entry) for entry in listed], dtype=np.str_)
 
 
-def places_of(ids: Array, others: Array, what: str, what_others: str) -> Array:
-    """For each of ``ids`` its place among ``others``, which must be the same ids in any order."""
-    place_of = {entry: place for place, entry in enumerate(others.tolist())}
-    missing = [entry for entry in ids.tolist() if entry not in place_of]
-    if missing:
-        raise ShapeError(
-            f"{what_others} lacks {len(missing):,} of the {len(ids):,} samples of {what}, the first is "
-            f"{shown(missing[0])}; all sources must predict the same samples."
+def places_of(
+    ids: Array, others: Array, what: str, what_others: str, error: type[InvalidInputError] = ShapeError
+) -> Array:
+    """For each of ``ids`` its place among ``others``, which must be the same ids in any order.
+
+    Ids that are numbers on one side and text on the other are compared as text.
+    """
+    keys: list[Any] = ids.tolist()
+    other_keys: list[Any] = others.tolist()
+    if (ids.dtype.kind == "U") != (others.dtype.kind == "U"):
+        keys, other_keys = list(map(str, keys)), list(map(str, other_keys))
+    place_of = {entry: place for place, entry in enumerate(other_keys)}
+    missing = [entry for entry in keys if entry not in place_of]
+    known = set(keys)
+    extra = [entry for entry in other_keys if entry not in known]
+    if missing or extra:
+        problems = [
+            f"{problem} {len(entries):,} ({shown(entries[0])}{', ...' * (len(entries) > 1)})"
+            for problem, entries in (("lacks", missing), ("has in addition", extra))
+            if entries
+        ]
+        raise error(
+            f"{what_others} has samples that differ from those in {what}: of {len(ids):,} it {' and '.join(problems)}; "
+            "all sources must predict the same samples."
         )
-    return np.asarray([place_of[entry] for entry in ids.tolist()], np.intp)
+    return np.asarray([place_of[entry] for entry in keys], np.intp)
 
 
 def image_of_samples(sample_shape: tuple[int, ...]) -> Array | None:

@@ -19,7 +19,7 @@ from veridical.predictions.files.formats import FORMATS, format_of
 from veridical.predictions.files.labels import READERS, read_labels
 from veridical.predictions.frames import Frame, matching_columns
 from veridical.predictions.sample_ids import places_of
-from veridical.predictions.validation import KINDS, InputKind
+from veridical.predictions.validation import KINDS, Array, InputKind
 
 #: Files that hold one source; a .zarr is a directory of its own.
 _SUFFIXES = tuple(suffix for suffix in FORMATS if suffix != ".zarr")
@@ -143,17 +143,23 @@ def _match_classes(members: Sequence[Any], files: Sequence[Path]) -> Sequence[st
 def _match_samples(members: Sequence[Any], files: Sequence[Path]) -> None:
     """Put the samples of all files into the order of the first, by their ids."""
     first = members[0]
+    if all(member.sample_ids is None for member in members):
+        return
+    ids = _ids_or_count(first)
     for file, member in zip(files, members, strict=True):
-        if (member.sample_ids is None) != (first.sample_ids is None):
-            with_ids, without = (file, files[0]) if first.sample_ids is None else (files[0], file)
-            raise FileFormatError(f"{with_ids} has ids of samples and {without} has none; write the same samples.")
-        if first.sample_ids is None or np.array_equal(member.sample_ids, first.sample_ids):
+        others = _ids_or_count(member)
+        member.sample_ids = ids
+        if np.array_equal(others, ids):
             continue
-        ids, others = np.asarray(first.sample_ids), np.asarray(member.sample_ids)
-        places = places_of(ids, others, str(files[0]), str(file))
+        places = places_of(ids, others, str(files[0]), str(file), FileFormatError)
         member.values = member.values[places]
         member.labels = None if member.labels is None else np.asarray(member.labels)[places]
-        member.sample_ids = first.sample_ids
+        member.groups = None if member.groups is None else np.asarray(member.groups)[places]
+
+
+def _ids_or_count(member: Contents) -> Array:
+    """The ids of samples; a reader leaves out those that only count."""
+    return np.arange(len(member.values)) if member.sample_ids is None else np.asarray(member.sample_ids)
 
 
 def _common_labels(members: Sequence[Contents], files: Sequence[Path]) -> Any:
