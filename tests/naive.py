@@ -87,56 +87,78 @@ def _distances(z, sources):
     return [sum((a - b) ** 2 for a, b in zip(z, source, strict=True)) for source in sources]
 
 
-def geometric_variance(distances):
-    """HV = sum_s d_s ln(V / d_s), with 0 ln(.) = 0."""
-    total = sum(distances)
-    return sum(d * (math.log(total) - math.log(d)) for d in distances if d > 0)
+def _reliabilities(distances, influence):
+    """a_s ln(V / d_s) with V = sum_s a_s d_s, and 0 where the logarithm is negative; None at distance 0."""
+    total = sum(a * d for a, d in zip(influence, distances, strict=True))
+    return [
+        None if d == 0 else a * max(math.log(total) - math.log(d), 0.0) if a * total > 0 else 0.0
+        for a, d in zip(influence, distances, strict=True)
+    ]
 
 
-def _normalised_reliability(distances):
-    total = sum(distances)
-    zeros = distances.count(0.0)
-    if zeros:
-        return [1 / zeros if d == 0 else 0.0 for d in distances]
-    weights = [math.log(total) - math.log(d) for d in distances]
+def geometric_variance(distances, influence=None):
+    """HV = sum_s a_s d_s ln(V / d_s), with 0 ln(.) = 0."""
+    weights = _reliabilities(distances, influence or [1.0] * len(distances))
+    return sum(d * w for d, w in zip(distances, weights, strict=True) if w is not None)
+
+
+def _normalised_reliability(distances, influence):
+    weights = _reliabilities(distances, influence)
+    at_zero = [a if d == 0 else 0.0 for a, d in zip(influence, distances, strict=True)]
+    if sum(at_zero) > 0:
+        weights = at_zero
+    weights = [w or 0.0 for w in weights]
     return [w / sum(weights) for w in weights]
 
 
-def discover_sample(sources, keep_label=True, tol=DEFAULT_TOL, max_iter=20, margin=1e-6):
+def _influence(source_weights):
+    """The weights, scaled to two where they sum to less."""
+    return [a * max(2 / sum(source_weights), 1.0) for a in map(float, source_weights)]
+
+
+def discover_sample(sources, keep_label=True, tol=DEFAULT_TOL, max_iter=20, margin=1e-6, source_weights=None):
     """Truth discovery for one sample: ``sources`` is a list of S distributions over L classes."""
+    influence = [1.0] * len(sources) if source_weights is None else _influence(source_weights)
     given = [[float(value) for value in source] for source in sources]
     label = mean_label(given)
     sources = [[value / sum(source) for value in source] for source in given]
-    z = [sum(column) / len(sources) for column in zip(*sources, strict=True)]
-    trace = [geometric_variance(_distances(z, sources))]
-    converged = len(sources) <= 2
+    z = _weighted_mean(sources, influence)
+    if keep_label and source_weights is not None:
+        z = project(z, label)
+    trace = [geometric_variance(_distances(z, sources), influence)]
+    converged = len(sources) <= 2 and source_weights is None
     n_iter = 0
+
+    def at_a_source(distances):
+        return any(d == 0 and a > 0 for d, a in zip(distances, influence, strict=True))
+
     while not converged and n_iter < max_iter:
         distances = _distances(z, sources)
-        if 0.0 in distances:
+        if at_a_source(distances):
             break
-        weights = [math.log(sum(distances)) - math.log(d) for d in distances]
-        new = [
-            sum(w * value for w, value in zip(weights, column, strict=True)) for column in zip(*sources, strict=True)
-        ]
-        new = [value / sum(weights) for value in new]
+        new = _weighted_mean(sources, [w or 0.0 for w in _reliabilities(distances, influence)])
         if keep_label:
             new = project(new, label)
         step = sum((a - b) ** 2 for a, b in zip(new, z, strict=True))
         z = new
         n_iter += 1
-        trace.append(geometric_variance(_distances(z, sources)))
+        trace.append(geometric_variance(_distances(z, sources), influence))
         converged = step < tol or step == 0
     distances = _distances(z, sources)
     return SampleTruth(
         z=project(z, label, margin) if keep_label else z,
-        reliability=_normalised_reliability(distances),
-        hv=geometric_variance(distances),
+        reliability=_normalised_reliability(distances, influence),
+        hv=geometric_variance(distances, influence),
         label=label,
         n_iter=n_iter,
-        converged=converged or 0.0 in distances,
+        converged=converged or at_a_source(distances),
         trace=trace + [trace[-1]] * (max_iter + 1 - len(trace)),
     )
+
+
+def _weighted_mean(sources, weights):
+    columns = zip(*sources, strict=True)
+    return [sum(w * value for w, value in zip(weights, column, strict=True)) / sum(weights) for column in columns]
 
 
 def project_by_sorting(z, c, margin=0.0):

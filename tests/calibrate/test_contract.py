@@ -163,7 +163,7 @@ def test_described(name):
 
 @pytest.mark.parametrize("combine", list(COMBINERS))
 def test_says_whether_the_mean_label_is_kept(combine):
-    assert vd.Temperature(combine=combine).keeps_mean_labels == (combine in ("mean", "atde"))
+    assert vd.Temperature(combine=combine).keeps_mean_labels == (combine in ("mean", "atde", "aconsensus"))
     assert not vd.VectorScaling(combine=combine).keeps_mean_labels
     assert vd.Temperature(combine=combine).keeps_labels  # those of the combined vector
 

@@ -142,3 +142,34 @@ def test_camps_are_named_when_a_calibrator_is_fitted(rng):
         fitted = vd.Identity(combine="consensus").fit(named(probs), labels)
     np.testing.assert_array_equal(fitted.combiner_.weights, 1.0)
     np.testing.assert_allclose(fitted.predict_proba(probs), probs.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_aconsensus_keeps_the_labels_of_the_mean(rng, tmp_path, gaps):
+    probs, labels = mixed_ensemble(rng)
+    probs = with_gaps(probs, rng) if gaps else probs
+    fitted = vd.LabelKeepingConsensus(missing="skip").fit(named(probs), labels)
+    assert fitted.keeps_mean_labels
+    mean = np.nanmean(probs, axis=0).argmax(axis=1)
+    np.testing.assert_array_equal(fitted.predict(probs), mean)
+    kept = vd.consensus(probs, accuracy_preserving=True)
+    np.testing.assert_allclose(fitted.predict_proba(probs), kept.probs, atol=1e-9)
+    fitted.save(tmp_path / "calibrator.json")
+    loaded = vd.load_calibrator(tmp_path / "calibrator.json")
+    np.testing.assert_array_equal(loaded.predict_proba(probs), fitted.predict_proba(probs))
+
+
+def test_consensus_can_be_named_wherever_methods_are(rng):
+    probs, labels = mixed_ensemble(rng, noise=(1.5, 2.0, 2.5, 4.0, 6.0))
+    predictions = vd.Predictions(probs, labels)
+    methods = ["mean", "consensus", "aconsensus", "consensus+temperature"]
+    evaluation = vd.evaluate(predictions, methods=methods)
+    assert [row.method for row in evaluation.methods] == methods
+    compared = vd.compare_calibrators(predictions, methods=methods, n_splits=2)
+    assert compared.mean("consensus", "nll") < compared.mean("mean", "nll")
+    calibration = vd.fit_calibrator(predictions, method="consensus")
+    np.testing.assert_array_equal(calibration.calibrator.combiner_.weights, vd.consensus(probs).weights)
+    table = vd.Auto(random_state=0, keep_labels=False).fit(predictions).table_
+    assert {("consensus", "temperature"), ("aconsensus", "truth-logit")} <= {
+        (row["combine"], row["method"]) for row in table
+    }

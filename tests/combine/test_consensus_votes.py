@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 from naive_consensus import weighted_mean
 
 import veridical as vd
-from veridical.combine.consensus_votes import consensus_of_votes, smoothed, sort_votes, sums_of_votes, weighted_votes
-from veridical.combine.consensus_weights import gather_sums
+from veridical.combine.consensus_votes import (
+    consensus_of_votes,
+    distributions_of_shares,
+    sort_votes,
+    sums_of_votes,
+    weighted_votes,
+)
+from veridical.combine.consensus_weights import apply_source_weights, gather_sums
 from veridical.errors import CampsWarning, MissingSourceError
 
 
@@ -43,14 +49,17 @@ def test_votes_agree_with_the_dense_array(seed, per_item, several_draws):
         labels = np.append(labels, rng.integers(0, 3, 40))
     votes = sort_votes(items, sources, labels, (6, 60, 3))
     dense = one_hot(items, sources, labels, (6, 60, 3))
-    sparse_sums, dense_sums = sums_of_votes(votes), gather_sums(vd.Predictions(dense), "skip", None)[0]
+    sparse_sums = sums_of_votes(votes)
+    dense_sums = gather_sums(vd.Predictions(dense), "skip", None)[0].shifted_to(sparse_sums.shift)
     np.testing.assert_allclose(sparse_sums.products, dense_sums.products, atol=1e-9)
     np.testing.assert_allclose(sparse_sums.squares, dense_sums.squares, atol=1e-9)
     np.testing.assert_array_equal(sparse_sums.counts, dense_sums.counts)
     expected, consensus = vd.consensus(dense), consensus_of_votes(votes)
     np.testing.assert_allclose(consensus.skill, expected.skill, atol=1e-6)
     np.testing.assert_allclose(consensus.effective_sources, expected.effective_sources, atol=1e-5)
-    np.testing.assert_allclose(consensus.probs, smoothed(expected.probs, expected.effective_sources), atol=1e-6)
+    np.testing.assert_allclose(consensus.weights, expected.weights**2, atol=1e-6)
+    shares, effective = apply_source_weights(vd.Predictions(dense), expected.weights**2, expected.dependence, None)
+    np.testing.assert_allclose(consensus.probs, distributions_of_shares(shares, effective), atol=1e-5)
 
 
 def test_shares_of_votes_follow_the_formula(rng):
@@ -80,9 +89,16 @@ def test_consensus_of_votes_is_better_than_the_majority(rng):
     assert np.corrcoef(consensus.skill, np.arange(12))[0, 1] > 0.9
 
 
-def test_smoothing_adds_one_vote_for_everything():
-    probs = smoothed(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1.0, 3.0]))
-    np.testing.assert_allclose(probs, [[0.75, 0.25], [0.5, 0.5]])
+def test_distributions_of_shares_follow_their_formula():
+    probs = distributions_of_shares(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1.0, 3.0]))
+    first, second = (1.75 / 2.5) ** 1.25, (0.75 / 2.5) ** 1.25
+    np.testing.assert_allclose(probs, [[first / (first + second), second / (first + second)], [0.5, 0.5]])
+
+
+def test_votes_of_one_source_are_less_sure_than_of_many():
+    shares = np.array([[0.8, 0.2], [0.8, 0.2]])
+    few, many = distributions_of_shares(shares, np.array([1.0, 50.0]))[:, 0]
+    assert 0.5 < few < 0.8 < many
 
 
 def test_order_of_votes_does_not_matter(rng):

@@ -95,7 +95,7 @@ def test_sources_are_used_where_there_are_some(rng):
     with_sources = vd.Auto(random_state=0).fit(probs, labels)
     without = vd.Auto(random_state=0).fit(probs.mean(axis=0), labels)
     methods = [{row["method"] for row in chosen.table_} for chosen in (with_sources, without)]
-    assert methods[0] - methods[1] == {"ptde-hist", "ptde-kde", "truth-logit"}
+    assert methods[0] - methods[1] == {"aconsensus", "ptde-hist", "ptde-kde", "truth-logit"}
 
 
 def test_one_sample_gets_no_calibration(rng):

@@ -4,7 +4,10 @@ For one sample, z the truth vector and z_s the sources::
 
     d_s = |z - z_s|^2,  V = sum_s d_s,  w_s = ln(V / d_s),  z <- sum_s w_s z_s / sum_s w_s
 
-alternating until z stands still.  HV = sum_s d_s w_s is the objective; it never rises.
+alternating until z stands still.  HV = sum_s d_s w_s is the objective; it never rises.  A source of weight a_s counts
+as a_s sources::
+
+    V = sum_s a_s d_s,  w_s = a_s max(ln(V / d_s), 0)
 """
 
 from __future__ import annotations
@@ -23,16 +26,18 @@ from veridical._kernels.projection import project_onto_winner
 
 #: What the caller asks for: which samples are valid (``tolerance`` and ``rounding`` of their sums, ``skip_missing``),
 #: how far to iterate and what to keep; ``near`` is how many times ``eps`` the mean of a class may be wrong besides the
-#: rounding of its sum, ``exact_scores`` whether the scores in cache decide near-ties; ``tiny`` is the smallest normal
-#: number.
+#: rounding of its sum, ``exact_scores`` whether the scores in cache decide near-ties; ``weighted`` whether sources have
+#: weights other than one; ``tiny`` is the smallest normal number.
 Options = namedtuple(
-    "Options", "tolerance rounding skip_missing keep_label tol max_iter margin group near exact_scores eps tiny"
+    "Options",
+    "tolerance rounding skip_missing keep_label tol max_iter margin group near exact_scores weighted eps tiny",
 )
 #: Where it goes: arrays over all samples; ``trace`` has no rows unless HV after each iteration is wanted.
 #: ``prediction`` is read as well: a label that is not negative is taken as it stands.
 Outputs = namedtuple("Outputs", "probs reliability hv prediction n_iter converged trace")
-#: Working memory of one sample, and of a group for ``weights``; ``z_bits`` is ``z`` seen as integers.
-Scratch = namedtuple("Scratch", "z z_bits z_next distance weights")
+#: Working memory of one sample, and of a group for ``weights``; ``z_bits`` is ``z`` seen as integers, ``influence``
+#: holds the weights of the sources that are present.
+Scratch = namedtuple("Scratch", "z z_bits z_next distance influence weights")
 
 
 def allocate_scratch(size, n_sources, n_classes, by_class, dtype):
@@ -44,6 +49,7 @@ def allocate_scratch(size, n_sources, n_classes, by_class, dtype):
         z_bits=z.view(np.int32 if z.itemsize == 4 else np.int64),
         z_next=np.zeros(classes, dtype),
         distance=np.zeros(sources, dtype),
+        influence=np.zeros(sources, dtype),
         weights=np.zeros((size, sources), dtype),
     )
 
@@ -99,72 +105,94 @@ def winner_of_mean(scores, by_class, mean, mean_bits, count, options):
 
 
 @inner
-def _keep_present(distance, present, tiny):
-    """Set distances of absent sources, and those below the smallest normal number, to 0; returns their sum."""
+def _keep_present(distance, present, influence, tiny):
+    """Set distances of absent sources, and those below the smallest normal number, to 0; returns V."""
     total = zero = distance.dtype.type(0)
     for s in range(present.shape[0]):
         d = distance[s] * present[s]
         d = d if d >= tiny else zero
         distance[s] = d
-        total += d
+        total += influence[s] * d
     return total
 
 
 @inner
-def _precise_weight(distance, total, s):
-    """``ln(V / d_s)``, precisely.
+def _precise_log(distance, influence, total, s):
+    """``max(ln(V / d_s), 0)``, precisely.
 
     Where a source is further away than all others together, V and d_s are nearly equal and the difference of their
     logarithms is mostly rounding; the sum of the other distances says how nearly.
     """
-    zero = distance.dtype.type(0)
-    if distance[s] <= total * distance.dtype.type(0.5):
-        return math.log(total) - math.log(distance[s])
+    zero, one = distance.dtype.type(0), distance.dtype.type(1)
+    if influence[s] * distance[s] <= total * distance.dtype.type(0.5):
+        difference = math.log(total) - math.log(distance[s])
+        return difference if difference > zero else zero
     rest = zero
     for other in range(distance.shape[0]):
-        rest += distance[other] if other != s else zero
-    return math.log1p(rest / distance[s])
+        rest += influence[other] * distance[other] if other != s else zero
+    beyond = (influence[s] - one) + rest / distance[s]
+    return math.log1p(beyond) if beyond > zero else zero
 
 
 @inner
-def _reliabilities(distance, total, present, weight):
-    """``weight[s] = ln(V / d_s)``, as a difference of logarithms: the quotient can overflow.
+def _reliabilities(distance, total, influence, weight):
+    """``weight[s] = a_s ln(V / d_s)``, as a difference of logarithms: the quotient can overflow.
 
-    A source at distance 0 would weigh infinitely much: such sources share all the weight.  Returns how many
-    present sources are at distance 0.
+    A source at distance 0 would weigh infinitely much: such sources share all the weight.  Returns the influence of
+    present sources at distance 0.
     """
     zero = weight.dtype.type(0)
     half = total * weight.dtype.type(0.5)
     log_total = math.log(total) if total > zero else zero
     log_into(distance, weight)
     at_zero = beyond_half = zero
-    for s in range(present.shape[0]):
-        w = (log_total - weight[s]) * present[s]
+    for s in range(influence.shape[0]):
+        w = (log_total - weight[s]) * influence[s]
         weight[s] = w if w > zero else zero
-        at_zero += present[s] if distance[s] == zero else zero
-        excess = distance[s] - half
+        at_zero += influence[s] if distance[s] == zero else zero
+        excess = influence[s] * distance[s] - half
         beyond_half += excess if excess > zero else zero
     if at_zero > zero:
-        for s in range(present.shape[0]):
-            weight[s] = present[s] if distance[s] == zero else zero
+        for s in range(influence.shape[0]):
+            weight[s] = influence[s] if distance[s] == zero else zero
     elif beyond_half > zero:
-        for s in range(present.shape[0]):
-            if distance[s] > half:
-                weight[s] = _precise_weight(distance, total, s)
+        for s in range(influence.shape[0]):
+            if influence[s] * distance[s] > half:
+                weight[s] = influence[s] * _precise_log(distance, influence, total, s)
     return at_zero
 
 
 @inner
-def _geometric_variance(distance, total, weight, n_zero):
-    """``HV = sum_s d_s ln(V / d_s)``, with 0 ln(.) = 0."""
+def _geometric_variance(distance, total, influence, weight, at_zero):
+    """``HV = sum_s a_s d_s ln(V / d_s)``, with 0 ln(.) = 0."""
     hv = zero = distance.dtype.type(0)
     for s in range(distance.shape[0]):
         # Where some d_s are 0 the weights went to them, so the logarithm of the others is taken again.
         w = weight[s]
-        if n_zero > 0 and distance[s] > zero:
-            w = _precise_weight(distance, total, s)
+        if at_zero > zero and influence[s] * distance[s] > zero:
+            w = influence[s] * _precise_log(distance, influence, total, s)
         hv += distance[s] * w
     return hv
+
+
+@inner
+def _set_influence(present, source_weights, weighted, influence):
+    """``influence[s]``: the weight of a source that is present; if all of those weigh 0, they count as one each.
+
+    Weights that sum to less than two are scaled to two, the fewest sources that can differ: ln(V / d_s) would otherwise
+    be negative for all.
+    """
+    for s in range(present.shape[0]):
+        influence[s] = present[s]
+    if weighted:
+        zero, two = influence.dtype.type(0), influence.dtype.type(2)
+        total = zero
+        for s in range(source_weights.shape[0]):
+            total += present[s] * source_weights[s]
+        if total > zero:
+            scale = two / total if total < two else influence.dtype.type(1)
+            for s in range(source_weights.shape[0]):
+                influence[s] = scale * present[s] * source_weights[s]
 
 
 @inner
@@ -186,19 +214,19 @@ def _discover_sample(scores, by_class, present, c, options, scratch, weight, n, 
     Leaves the truth in ``scratch.z`` and the reliabilities, not yet normalised, in ``weight``; HV, the number of
     updates and whether it converged go to row ``n`` of the outputs.
     """
-    z, z_next, distance = scratch.z, scratch.z_next, scratch.distance
+    z, z_next, distance, influence = scratch.z, scratch.z_next, scratch.distance, scratch.influence
     n_iter = 0
-    # Two sources pull equally from both sides: the mean stays.
-    converged = _sum(present) <= 2
+    # Two equal sources pull equally from both sides: the mean stays.
+    converged = _sum(present) <= 2 and not options.weighted
     while True:
         squared_distances(scores, by_class, z, distance)
-        total = _keep_present(distance, present, options.tiny)
-        n_zero = _reliabilities(distance, total, present, weight)
-        hv = _geometric_variance(distance, total, weight, n_zero)
+        total = _keep_present(distance, present, influence, options.tiny)
+        at_zero = _reliabilities(distance, total, influence, weight)
+        hv = _geometric_variance(distance, total, influence, weight, at_zero)
         for k in range(n_iter, outputs.trace.shape[0]):
             outputs.trace[k, n] = hv
         # A source that is the truth pulls infinitely: the truth stays.
-        converged = converged or n_zero > 0
+        converged = converged or at_zero > 0
         if converged or n_iter == options.max_iter:
             break
         _weighted_mean(scores, by_class, weight, z_next)
@@ -233,7 +261,7 @@ def _write_reliabilities(weights, size, reliability, first):
 
 
 @inner
-def _discover_loaded(group, i, n, layout, options, by_class, scratch, outputs):
+def _discover_loaded(group, i, n, layout, options, source_weights, by_class, scratch, outputs):
     """Truth discovery of sample ``i`` of a loaded group, written to row ``n``; returns whether the sample is valid."""
     scores, present, sums = group.scores[i], group.present[i], group.sums[i]
     valid, exact = check_sample(present, sums, group.below[i], layout.n_sources, options)
@@ -249,6 +277,11 @@ def _discover_loaded(group, i, n, layout, options, by_class, scratch, outputs):
     if not exact:
         renormalise_sample(scores, by_class, present, sums)
         _weighted_mean(scores, by_class, present, scratch.z)
+    _set_influence(present, source_weights, options.weighted, scratch.influence)
+    if options.weighted:
+        _weighted_mean(scores, by_class, scratch.influence, scratch.z)
+        if options.keep_label and c >= 0:
+            project_onto_winner(scratch.z, c, scratch.z.dtype.type(0))
     if c >= 0:
         _discover_sample(scores, by_class, present, c, options, scratch, scratch.weights[i], n, outputs)
         _write_truth(scratch.z, c, options, outputs.probs[n])
@@ -256,7 +289,7 @@ def _discover_loaded(group, i, n, layout, options, by_class, scratch, outputs):
 
 
 @kernel
-def discover_block(flat, layout, options, by_class, group, scratch, outputs, first):
+def discover_block(flat, layout, options, source_weights, by_class, group, scratch, outputs, first):
     """Truth discovery for the samples that ``layout`` describes, written to ``outputs`` from row ``first`` on.
 
     Returns the first sample that is not valid, or -1.  A sample whose label the scores in cache cannot decide keeps
@@ -268,7 +301,7 @@ def discover_block(flat, layout, options, by_class, group, scratch, outputs, fir
         load_group(flat, layout, start, size, by_class, group)
         for i in range(size):
             n = first + start + i
-            if not _discover_loaded(group, i, n, layout, options, by_class, scratch, outputs):
+            if not _discover_loaded(group, i, n, layout, options, source_weights, by_class, scratch, outputs):
                 return start + i
         _write_reliabilities(scratch.weights, size, outputs.reliability, first + start)
     return -1

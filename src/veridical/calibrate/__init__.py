@@ -9,7 +9,13 @@ from veridical._lazy import names_on_demand
 if TYPE_CHECKING:
     from veridical.calibrate.base import Calibrator
     from veridical.calibrate.binning import HistogramBinning
-    from veridical.calibrate.combined_only import Identity, LinearPool, LogPool
+    from veridical.calibrate.combined_only import (
+        ConsensusPool,
+        Identity,
+        LabelKeepingConsensus,
+        LinearPool,
+        LogPool,
+    )
     from veridical.calibrate.ece_optimisation import PAPER_SETTING, PTDE, OptHist, OptKDE, PTDEHist
     from veridical.calibrate.isotonic import IRM, IROvA, Isotonic
     from veridical.calibrate.linear_scaling import MatrixScaling, VectorScaling
@@ -22,12 +28,14 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Calibrator": "base",
+    "ConsensusPool": "combined_only",
     "EnsembleTemperature": "temperature",
     "HistogramBinning": "binning",
     "IRM": "isotonic",
     "IROvA": "isotonic",
     "Identity": "combined_only",
     "Isotonic": "isotonic",
+    "LabelKeepingConsensus": "combined_only",
     "LinearPool": "combined_only",
     "LogPool": "combined_only",
     "MatrixScaling": "linear_scaling",
@@ -51,11 +59,13 @@ __all__ = [
     "PAPER_SETTING",
     "PTDE",
     "Calibrator",
+    "ConsensusPool",
     "EnsembleTemperature",
     "HistogramBinning",
     "IROvA",
     "Identity",
     "Isotonic",
+    "LabelKeepingConsensus",
     "LinearPool",
     "LogPool",
     "MatrixScaling",

@@ -33,10 +33,10 @@ class Calibrator(ParametersAsFields):
 
     Parameters
     ----------
-    combine : {"mean", "tde", "atde", "consensus", "linear-pool", "log-pool"}
+    combine : {"mean", "tde", "atde", "consensus", "aconsensus", "linear-pool", "log-pool"}
         How the sources become one vector per sample before the method sees them: their mean, truth discovery
         without and with the mean's label kept, the consensus whose weights come from the calibration samples without
-        their labels, or a pool whose weights are fitted on the labels.
+        their labels ("aconsensus" keeps the mean's labels), or a pool whose weights are fitted on the labels.
     kind : {"probs", "logits", "log_probs"}
         What the numbers are.  Never guessed.
     sources_axis : {0, 1}

@@ -33,6 +33,66 @@ class Identity(Calibrator):
         return combined.probs.copy()
 
 
+class ConsensusPool(Identity):
+    r"""The consensus: a weighted mean of the sources, weights from their agreement over the calibration samples.
+
+    The labels of the calibration samples are not used, and no label is needed to fit it beyond the signature that all
+    calibrators share.  See :func:`veridical.consensus` for the method.  Labels may differ from the mean's.
+
+    Parameters are those of every calibrator, with ``combine`` fixed to "consensus".
+
+    Attributes
+    ----------
+    combiner_.weights : (S,) array
+    combiner_.dependence : (S, S) array
+
+    Examples
+    --------
+    Two sources that see the same thing, each in its own way, and one that guesses:
+
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 500)
+    >>> probs = 0.6 * np.eye(3)[[y, y, rng.integers(0, 3, 500)]] + 0.4 * rng.dirichlet([1, 1, 1], (3, 500))
+    >>> vd.ConsensusPool().fit(probs, y).combiner_.weights.argmin()
+    2
+    """
+
+    name = "consensus"
+    summary = "Weighted mean of the sources, weights from their agreement; copies count once."
+    needs_sources = True
+    keeps_labels = False
+    complexity = 1
+    combiners = ("consensus",)
+
+    combine: str = "consensus"
+
+
+class LabelKeepingConsensus(Identity):
+    """The consensus, projected onto the nearest distribution in which the mean's label wins.
+
+    Parameters are those of every calibrator, with ``combine`` fixed to "aconsensus".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> probs = np.random.default_rng(0).dirichlet([1, 1, 1], (3, 50))
+    >>> pool = vd.LabelKeepingConsensus().fit(probs, np.zeros(50, int))
+    >>> bool((pool.predict(probs) == probs.mean(axis=0).argmax(axis=1)).all())
+    True
+    """
+
+    name = "aconsensus"
+    summary = "The consensus with the mean's labels kept."
+    needs_sources = True
+    complexity = 1
+    combiners = ("aconsensus",)
+
+    combine: str = "aconsensus"
+
+
 class LinearPool(Identity):
     r"""Linear pool: a weighted mean of the sources, its weights learnt from the labels.  Labels may change.
 

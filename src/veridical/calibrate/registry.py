@@ -27,6 +27,8 @@ _HOMES = {
     "ptde-hist": "calibrate.ece_optimisation:PTDEHist",
     "ptde-kde": "calibrate.ece_optimisation:PTDE",
     "truth-logit": "calibrate.truth_logit:TruthLogit",
+    "consensus": "calibrate.combined_only:ConsensusPool",
+    "aconsensus": "calibrate.combined_only:LabelKeepingConsensus",
     "linear-pool": "calibrate.combined_only:LinearPool",
     "log-pool": "calibrate.combined_only:LogPool",
     "auto": "evaluation.auto:Auto",

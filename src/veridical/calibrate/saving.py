@@ -231,6 +231,7 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
 #: The least and the largest weight that a fit can find.
 _WEIGHTS = {
     "consensus": (0.0, 10.0),
+    "aconsensus": (0.0, 10.0),
     "linear-pool": (0.0, 1.0),
     "log-pool": (-MOST_EXPONENT, MOST_EXPONENT),
 }
@@ -248,7 +249,7 @@ def _read_combiner(stored: dict[str, Any], calibrator: Calibrator) -> Combiner:
     only_log_pool = (floor is not None, mean_weight is not None)
     if COMBINERS[name].has_weights != (weights is not None) or {*only_log_pool} != {name == "log-pool"}:
         raise ValueError(f"{name} with weights {weights!r}, floor {floor!r} and exponent {mean_weight!r} of the mean")
-    if (dependence is not None) != (name == "consensus"):
+    if (dependence is not None) != (name in ("consensus", "aconsensus")):
         raise ValueError(f"{name} with the dependence {dependence!r} of its sources")
     if weights is not None:
         lowest, highest = _WEIGHTS[name]

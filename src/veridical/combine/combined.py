@@ -42,6 +42,8 @@ class Combined:
     options : CombineOptions
     find_truth : callable, optional
         Returns the aTDE truth of the same samples where the caller has it already; discovered on first use otherwise.
+    source_weights : (S,) float64, optional
+        With which weights the truth is discovered; ``find_truth`` is then not asked.
 
     Attributes
     ----------
@@ -58,13 +60,15 @@ class Combined:
         *,
         find_truth: Callable[[], Truth] | None = None,
         samples: npt.NDArray[np.intp] | None = None,
+        source_weights: Floats | None = None,
     ) -> None:
         self.probs = probs
         self.prediction = prediction
         self.options = options
         self._whole = predictions
         self._samples = samples
-        self._find_truth = find_truth
+        self._find_truth = find_truth if source_weights is None else None
+        self._source_weights = source_weights
         self.n_sources = predictions.n_sources
         self.n_classes = predictions.n_classes
         self.source_names = predictions.source_names
@@ -85,7 +89,12 @@ class Combined:
         """Truth discovery with the mean's label kept."""
         if self._find_truth is not None:
             return self._find_truth()
-        return discover(self.predictions, missing=self.options.missing, n_threads=self.options.n_threads)
+        return discover(
+            self.predictions,
+            missing=self.options.missing,
+            source_weights=self._source_weights,
+            n_threads=self.options.n_threads,
+        )
 
     @cached_property
     def hv(self) -> Floats:

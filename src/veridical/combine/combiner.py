@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from veridical._kernels.projection import project_rows_onto_winners
 from veridical._parallel import run_blocks
 from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
 from veridical.combine.consensus_of_sources import names_of, warn_of_camps
 from veridical.combine.consensus_weights import (
     apply_source_weights,
+    counted_sources,
     gather_sums,
+    is_mean,
     weigh_sources,
     weights_for_sources,
 )
@@ -25,6 +28,8 @@ from veridical.combine.pools import (
     probabilities,
     sample_blocks,
 )
+from veridical.combine.projection import LABEL_MARGIN
+from veridical.combine.registry import COMBINERS
 from veridical.combine.truth_discovery import Truth, discover
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
@@ -94,9 +99,7 @@ class Combiner:
         self, predictions: Predictions, options: CombineOptions, find_truth: Callable[[], Truth] | None
     ) -> Combined:
         if self.dependence is not None:
-            assert self.weights is not None
-            probs, _ = apply_source_weights(predictions, self.weights, self.dependence, options.n_threads)
-            return Combined(probs, _argmax(probs), predictions, options, find_truth=find_truth)
+            return self._apply_consensus(predictions, options, find_truth)
         probs = np.empty((predictions.n_samples, predictions.n_classes), predictions.result_dtype)
 
         def work(part: slice) -> None:
@@ -105,6 +108,22 @@ class Combiner:
 
         run_blocks(work, sample_blocks(predictions), options.n_threads)
         return Combined(probs, probs.argmax(axis=1), predictions, options, find_truth=find_truth)
+
+    def _apply_consensus(
+        self, predictions: Predictions, options: CombineOptions, find_truth: Callable[[], Truth] | None
+    ) -> Combined:
+        """The consensus with fitted weights; truth discovery on it starts from the same weights."""
+        assert self.weights is not None
+        assert self.dependence is not None
+        if is_mean(self.weights, self.dependence):
+            return apply_label_free("mean", predictions, options, find_truth)
+        probs, _ = apply_source_weights(predictions, self.weights, self.dependence, options.n_threads)
+        prediction = _argmax(probs)
+        if COMBINERS[self.name].keeps_labels:
+            prediction = _discover(predictions, options, max_iter=0).prediction
+            project_rows_onto_winners(probs, prediction, LABEL_MARGIN)
+        weights = counted_sources(self.weights, self.dependence)
+        return Combined(probs, prediction, predictions, options, source_weights=weights)
 
     def _weighted(self, block: Floats) -> Floats:
         assert self.weights is not None
@@ -147,7 +166,7 @@ def fit_combiner(
     """
     if name in ("linear-pool", "log-pool") and not checked:
         _check_numbers(predictions, options)
-    if name == "consensus":
+    if name in ("consensus", "aconsensus"):
         found = weigh_sources(gather_sums(predictions, options.missing, options.n_threads)[0], options.n_threads)
         if found.camps:
             warn_of_camps(names_of(predictions), found.camps)

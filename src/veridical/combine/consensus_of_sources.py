@@ -14,7 +14,7 @@ from veridical._kernels.projection import project_rows_onto_winners
 from veridical.combine.combined import Floats
 from veridical.combine.consensus_blocks import sample_weights, weighted_means
 from veridical.combine.consensus_camps import Camp, Part, camp_weights
-from veridical.combine.consensus_weights import gather_sums, weigh_sources
+from veridical.combine.consensus_weights import counted_sources, gather_sums, weigh_sources
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.truth_discovery import Missing, Truth, discover
 from veridical.errors import CampsWarning
@@ -61,6 +61,14 @@ class Consensus:
         """(S,) share of each source in a sample for which all are present; they sum to one."""
         shares, _ = sample_weights(self.weights, self.dependence, np.ones((len(self.weights), 1)))
         return shares[:, 0]
+
+    @property
+    def source_weights(self) -> Floats:
+        """(S,) how many sources each source counts as: weights for :func:`veridical.discover`.
+
+        The shares of a sample for which all sources are present, times its effective number of sources.
+        """
+        return counted_sources(self.weights, self.dependence)
 
     def __repr__(self) -> str:
         n_samples, n_classes = self.probs.shape

@@ -22,6 +22,8 @@ from veridical.predictions.validation import reject_sample_without_sources
 Indices = npt.NDArray[np.int64]
 
 _ITEMS_IN_BLOCK = 1 << 14
+#: See :func:`distributions_of_shares`.
+_PRIOR_VOTES, _SHARPNESS = 1.5, 1.25
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,21 @@ class Votes:
 
 def sort_votes(items: Indices, sources: Indices, labels: Indices, shape: tuple[int, int, int]) -> Votes:
     """Votes in the order of the items; several votes of a source on one item become shares of one opinion."""
+    return sort_opinions(items, sources, labels, np.ones(len(items)), shape)
+
+
+def sort_opinions(
+    items: Indices, sources: Indices, labels: Indices, values: Floats, shape: tuple[int, int, int]
+) -> Votes:
+    """The same of labels with positive values, as in a vote with a confidence: shares are proportional to them."""
     n_sources, n_items, n_classes = shape
     keys, entries = np.unique(items * n_sources + sources, return_inverse=True)
     # The same label twice from one source is one vote of twice the value.
-    cells, draws = np.unique(entries * n_classes + labels, return_counts=True)
+    cells, places = np.unique(entries * n_classes + labels, return_inverse=True)
+    sums = np.bincount(places, weights=values, minlength=len(cells))
     entries, labels = np.divmod(cells, n_classes)
-    n_draws = np.bincount(entries, weights=draws, minlength=len(keys))
-    votes = Votes(keys // n_sources, keys % n_sources, entries, labels, draws / n_draws[entries], shape)
+    totals = np.bincount(entries, weights=sums, minlength=len(keys))
+    votes = Votes(keys // n_sources, keys % n_sources, entries, labels, sums / totals[entries], shape)
     absent = np.flatnonzero(np.bincount(votes.items, minlength=n_items) == 0)
     if absent.size:
         reject_sample_without_sources(int(absent[0]))
@@ -108,32 +118,47 @@ def weighted_votes(votes: Votes, weights: Floats, dependence: Floats, n_threads:
     return probs.reshape(n_items, n_classes), effective
 
 
-def smoothed(probs: Floats, effective_sources: Floats) -> Floats:
-    """(m z + 1 / L) / (m + 1): shares of m independent votes, with one more vote spread over all classes.
+def vote_weights(weights: Floats) -> Floats:
+    """The square of the weights of probability vectors: a vote says less of what its source believes."""
+    return np.square(weights)
 
-    Shares of few votes reach 0 and 1 by chance; this is their expectation under a Dirichlet prior of weight one.
+
+def distributions_of_shares(shares: Floats, effective_sources: Floats) -> Floats:
+    """Shares of m independent votes with votes spread over all classes added to them, made sharper.
+
+    Shares of few votes reach 0 and 1 by chance: (m z + b / L) / (m + b) is their expectation under a Dirichlet prior
+    of weight b.  Shares of many votes are less sure than the label is: several sources that agree are better evidence
+    than any of them, which a power of the distribution stands for.  Both constants are those with the lowest mean ECE
+    over eight sets of votes, of language models and people, with known answers.
     """
     m = effective_sources[:, None]
-    smooth: Floats = (m * probs + 1.0 / probs.shape[1]) / (m + 1.0)
-    return smooth
+    smooth = (m * shares + _PRIOR_VOTES / shares.shape[1]) / (m + _PRIOR_VOTES)
+    sharp: Floats = smooth**_SHARPNESS
+    sharp /= sharp.sum(axis=1, keepdims=True)
+    return sharp
 
 
 def consensus_of_votes(votes: Votes, *, source_names: Any = None, n_threads: int | None = None) -> Consensus:
-    """The consensus of votes; ``probs`` are smoothed shares.  Camps and warnings as in :func:`veridical.consensus`."""
+    """The consensus of votes: ``probs`` from :func:`distributions_of_shares`, ``weights`` from :func:`vote_weights`.
+
+    Camps and warnings as in :func:`veridical.consensus`.
+    """
     n_sources = votes.shape[0]
     found = weigh_sources(sums_of_votes(votes), n_threads)
-    shares, effective = weighted_votes(votes, found.weights, found.dependence, n_threads)
+    weights = vote_weights(found.weights)
+    shares, effective = weighted_votes(votes, weights, found.dependence, n_threads)
     names = [str(s) for s in range(n_sources)] if source_names is None else [str(name) for name in source_names]
     if found.camps:
         warn_of_camps(names, found.camps)
     camps = tuple(_camp(part, votes, names, n_threads) for part in found.camps)
-    probs = smoothed(shares, effective)
+    probs = distributions_of_shares(shares, effective)
     prediction: Labels = shares.argmax(axis=1)
-    return Consensus(probs, prediction, found.skill, found.weights, found.dependence, effective, found.n_samples, camps)
+    return Consensus(probs, prediction, found.skill, weights, found.dependence, effective, found.n_samples, camps)
 
 
 def _camp(part: Part, votes: Votes, names: list[str], n_threads: int | None) -> Camp:
     skill, weights, dependence = camp_weights(part, votes.shape[0])
-    probs = smoothed(*weighted_votes(votes, weights, dependence, n_threads))
+    shares = weighted_votes(votes, vote_weights(weights), dependence, n_threads)
+    probs = distributions_of_shares(*shares)
     members = part.members.tolist()
     return Camp(tuple(members), tuple(names[s] for s in members), part.strength, skill, weights, probs)

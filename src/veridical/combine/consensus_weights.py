@@ -8,7 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.combine.combined import Floats
-from veridical.combine.consensus_blocks import SuspectError, sums_of_complete, sums_with_gaps, weighted_means
+from veridical.combine.consensus_blocks import (
+    SuspectError,
+    sample_weights,
+    sums_of_complete,
+    sums_with_gaps,
+    weighted_means,
+)
 from veridical.combine.consensus_camps import Part, choose_factor
 from veridical.combine.consensus_fit import MOST_SKILL, evidence_of, independence_of, shrunk_skill, weights_of_skill
 from veridical.combine.consensus_sums import ConsensusSums
@@ -47,7 +53,7 @@ class SourceWeights:
     @property
     def is_mean(self) -> bool:
         """Whether these are the weights of the plain mean."""
-        return bool((self.weights == 1.0).all())
+        return is_mean(self.weights, self.dependence)
 
 
 def gather_sums(predictions: Predictions, missing: Missing, n_threads: int | None) -> tuple[ConsensusSums, bool]:
@@ -83,6 +89,18 @@ def apply_source_weights(
         return weighted_means(predictions, weights, dependence, n_threads, complete=True)
     except SuspectError:
         return weighted_means(predictions, weights, dependence, n_threads, complete=False)
+
+
+def is_mean(weights: Floats, dependence: Floats) -> bool:
+    """Whether these are the weights of the plain mean."""
+    return bool((weights == 1.0).all() and np.array_equal(dependence, np.eye(len(weights))))
+
+
+def counted_sources(weights: Floats, dependence: Floats) -> Floats:
+    """(S,) how many sources each counts as in truth discovery: shares of as many as are independent."""
+    shares, n_effective = sample_weights(weights, dependence, np.ones((len(weights), 1)))
+    counted: Floats = shares[:, 0] * n_effective[0]
+    return counted
 
 
 def weights_for_sources(weights: Floats, dependence: Floats, known: list[int], n_new: int) -> tuple[Floats, Floats]:

@@ -49,6 +49,14 @@ _ALL = (
         complexity=1,
     ),
     CombinerInfo(
+        "aconsensus",
+        "aconsensus",
+        "The consensus, projected so that the mean's labels are kept.",
+        keeps_labels=True,
+        has_weights=True,
+        complexity=1,
+    ),
+    CombinerInfo(
         "linear-pool",
         "linear-pool",
         "Weighted mean of the sources, weights learnt from the labels.",

@@ -16,10 +16,12 @@ from veridical._kernels.loading import Layout, allocate_group
 from veridical._parallel import run_blocks
 from veridical.combine.near_ties import mean_labels
 from veridical.combine.projection import LABEL_MARGIN
+from veridical.errors import ParameterError, ShapeError
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import (
     Array,
     Kind,
+    as_numbers,
     check_choice,
     check_integer,
     check_real,
@@ -103,6 +105,7 @@ def discover(
     tol: float = math.exp(-8),
     max_iter: int = 20,
     missing: Missing = "raise",
+    source_weights: Any = None,
     trace: bool = False,
     n_threads: int | None = None,
 ) -> Truth:
@@ -134,6 +137,11 @@ def discover(
         Most updates per sample; 0 gives the mean.
     missing : {"raise", "skip"}
         What to do about a source whose row is all NaN: refuse, or leave it out for that sample.
+    source_weights : array of S numbers, optional
+        How many sources each source counts as; all one by default.  With them the search starts from the weighted
+        mean, :math:`V = \sum_s a_s \|z^* - z_s\|^2`, and :math:`w_s = a_s \ln(V / \|z^* - z_s\|^2)`, or 0 where the
+        logarithm is negative.  ``prediction`` stays the label of the plain mean.  :attr:`Consensus.source_weights` are
+        such weights.
     trace : bool
         Also return HV after each update.
     n_threads : int, optional
@@ -174,6 +182,7 @@ def discover(
     predictions = as_predictions(predictions, kind, sources_axis)
     check_choice(missing, ("raise", "skip"), "missing")
     dtype = np.finfo(predictions.result_dtype)
+    weights = _check_source_weights(source_weights, predictions)
     are_probs = predictions.kind == "probs"
     options = Options(
         tolerance=predictions.sum_tolerance,
@@ -186,12 +195,33 @@ def discover(
         group=_samples_within(_GROUP_BYTES, _MOST_IN_GROUP, predictions),
         near=4 if are_probs else _SOFTMAX_ERROR,
         exact_scores=are_probs,
+        weighted=source_weights is not None,
         eps=float(dtype.eps),
         tiny=float(dtype.tiny),
     )
     outputs = _allocate(predictions, options.max_iter if trace else None)
-    _run(predictions, options, outputs, n_threads)
+    _run(predictions, options, weights, outputs, n_threads)
     return Truth(*outputs[:-1], trace=outputs.trace if trace else None)
+
+
+def _check_source_weights(source_weights: Any, predictions: Predictions) -> Array:
+    """(S,) finite numbers of at least zero in the precision of results; one each where there are none."""
+    if source_weights is None:
+        return np.ones(predictions.n_sources, predictions.result_dtype)
+    weights = as_numbers(source_weights, "source_weights")
+    if weights.shape != (predictions.n_sources,):
+        raise ShapeError(
+            f"source_weights has shape {weights.shape}; give one weight per source, shape ({predictions.n_sources},)."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if wrong.size:
+        raise ParameterError(
+            f"the weight of {predictions.source_name(int(wrong[0]))} is {weights[wrong[0]]:g}; weights are finite and "
+            "at least 0."
+        )
+    if not weights.any():
+        raise ParameterError("all source weights are 0; at least one must be positive.")
+    return np.ascontiguousarray(weights, predictions.result_dtype)
 
 
 def _samples_within(n_bytes: int, most: int, predictions: Predictions) -> int:
@@ -235,7 +265,7 @@ class _Workspace(threading.local):
         return np.empty(self._numbers, self._dtype)
 
 
-def _run(predictions: Predictions, options: Options, outputs: Outputs, n_threads: int | None) -> None:
+def _run(predictions: Predictions, options: Options, weights: Array, outputs: Outputs, n_threads: int | None) -> None:
     """Blocks of samples on the thread pool; the first invalid sample, in the order of samples, is reported."""
     whole = _as_run(predictions.values) if predictions.is_stacked and _is_readable(predictions) else None
     as_it_is = whole is not None and predictions.kind == "probs"
@@ -250,7 +280,8 @@ def _run(predictions: Predictions, options: Options, outputs: Outputs, n_threads
             scores, layout = whole[0], whole[1]._replace(start=first * whole[1].sample_stride, n_samples=stop - first)
         if predictions.kind != "probs":
             scores, layout = _probabilities(scores, layout, predictions.kind, workspace.probs)
-        arguments = scores, layout, options, workspace.by_class, workspace.group, workspace.scratch, outputs, first
+        memory = workspace.by_class, workspace.group, workspace.scratch
+        arguments = scores, layout, options, weights, *memory, outputs, first
         invalid: int = discover_block(*arguments)
         undecided = first + np.flatnonzero(outputs.prediction[first:stop] < 0)
         if invalid < 0 and len(undecided):

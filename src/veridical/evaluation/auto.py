@@ -35,6 +35,8 @@ OBJECTIVES = ("confidence", "distribution")
 _BEYOND_THE_MEAN = {
     "atde": ("temperature", "spline", "isotonic"),
     "tde": (),
+    "consensus": ("consensus", "temperature", "truth-logit"),
+    "aconsensus": ("aconsensus", "temperature", "truth-logit"),
     "linear-pool": ("linear-pool", "temperature"),
     "log-pool": ("log-pool", "temperature", "vector", "matrix", "truth-logit"),
 }
@@ -95,7 +97,7 @@ class Auto(Calibrator):
     summary = "Chooses by cross-validation among all calibrators."
     keeps_labels = False
     complexity = 9
-    combiners = label_keeping_combiners()
+    combiners = tuple(name for name in label_keeping_combiners() if not COMBINERS[name].has_weights)
     _state = ("best_", "table_")
 
     objective: str = "confidence"

@@ -8,6 +8,7 @@ from typing import Any
 from veridical._parallel import run_blocks
 from veridical._progress import Progress, no_progress
 from veridical.evaluation.differences import bootstrap_differences
+from veridical.evaluation.methods import resolve_method
 from veridical.evaluation.source_sweep import DEFAULT_RULES, DiscoveryRule, sweep_sources
 from veridical.metrics.registry import SUMMARY_METRICS
 from veridical.metrics.sample import Sample
@@ -68,7 +69,7 @@ def table1(
     updates : int, optional
         Also show truth discovery with exactly so many updates and no stopping rule; the authors' program makes 6.
     extended : Extended, optional
-        Add noise floors, intervals and paired comparisons.
+        Add noise floors, intervals, paired comparisons, and a row for the consensus.
     n_threads : int, optional
         Results do not depend on it.
     progress : callable, optional
@@ -97,6 +98,9 @@ def table1(
         sweep = sweep_sources(ensemble.engine(steps[-1], n_threads), steps, list(rules.values()))
         for n in steps:
             samples = {"DE": sweep[n, "mean"], **{method: sweep[n, rule.name] for method, rule in rules.items()}}
+            if extended is not None:
+                (consensus,) = ensemble.engine(n, n_threads).run([resolve_method("consensus")])
+                samples["consensus"] = consensus.vectors
             group = _rows(ensemble, n, samples, extended, n_threads)
             if extended is not None:
                 differences = bootstrap_differences(
