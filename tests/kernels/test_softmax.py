@@ -5,16 +5,20 @@ import numpy as np
 import pytest
 
 from veridical._kernels.loading import Layout
-from veridical._kernels.softmax import probabilities_into
+from veridical._kernels.softmax import SAMPLES_AT_ONCE, probabilities_into, softmax_of_few_classes
 
 
-def convert(scores, kind):
-    _, n_samples, n_classes = scores.shape
+def convert(scores, kind, by_class=False):
+    n_samples, n_classes = scores.shape[1:]
     flat = scores.reshape(-1)
     flat.flags.writeable = False
     out = np.empty_like(scores)
     layout = Layout(0, n_samples * n_classes, n_classes, *scores.shape)
-    probabilities_into(flat, layout, kind == "logits", out, out.view(f"i{out.itemsize}"), out.reshape(-1))
+    if by_class:
+        columns = np.zeros((n_classes, SAMPLES_AT_ONCE), out.dtype)
+        softmax_of_few_classes(flat, layout, out, columns, np.empty(SAMPLES_AT_ONCE, out.dtype))
+    else:
+        probabilities_into(flat, layout, kind == "logits", out, out.view(f"i{out.itemsize}"), out.reshape(-1))
     return out
 
 
@@ -30,18 +34,29 @@ def test_probabilities_are_those_of_the_definition(rng, n_classes, kind, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_of_negative_and_of_equal_logits(dtype):
+@pytest.mark.parametrize("n_samples", [1, SAMPLES_AT_ONCE, 2 * SAMPLES_AT_ONCE + 3])
+def test_few_classes_give_the_same_in_batches_of_samples(rng, n_samples, dtype):
+    scores = (rng.normal(size=(2, n_samples, 7)) * 4 - 5).astype(dtype)
+    # Sums of seven numbers differ by the order of their terms.
+    np.testing.assert_allclose(convert(scores, "logits", True), convert(scores, "logits"), rtol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_negative_and_of_equal_logits(dtype, by_class):
     scores = np.array([[[-3.0, -3.0, -3.0], [-1e30, -2e30, -1e30], [0.0, -0.0, -1000.0]]], dtype)
-    np.testing.assert_allclose(convert(scores, "logits")[0], [[1 / 3] * 3, [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]], rtol=1e-6)
+    expected = [[1 / 3] * 3, [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
+    np.testing.assert_allclose(convert(scores, "logits", by_class)[0], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("by_class", [False, True])
 @pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
-def test_rows_that_are_not_finite_are_neither_absent_nor_distributions(value, dtype):
+def test_rows_that_are_not_finite_are_neither_absent_nor_distributions(value, dtype, by_class):
     for position in range(3):
         scores = np.zeros((1, 2, 3), dtype)
         scores[0, 0, position] = value
-        probs = convert(scores, "logits")
+        probs = convert(scores, "logits", by_class)
         assert not np.isnan(probs[0, 0]).all()
         assert np.isnan(probs[0, 0].sum())
         np.testing.assert_allclose(probs[0, 1], [1 / 3] * 3, rtol=1e-6)
@@ -50,3 +65,8 @@ def test_rows_that_are_not_finite_are_neither_absent_nor_distributions(value, dt
 @pytest.mark.parametrize("kind", ["logits", "log_probs"])
 def test_rows_of_nan_stay_rows_of_nan(kind):
     assert np.isnan(convert(np.full((1, 2, 3), np.nan), kind)).all()
+
+
+def test_absent_rows_of_few_classes_stay_absent():
+    scores = np.array([[[np.nan, np.nan], [0.0, 0.0]]])
+    np.testing.assert_array_equal(convert(scores, "logits", True), [[[np.nan, np.nan], [0.5, 0.5]]])

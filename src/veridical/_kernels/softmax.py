@@ -11,6 +11,8 @@ from veridical._kernels.loading import is_absent
 
 #: About so many numbers are converted at a time: a long run for vector instructions that stays in the first cache.
 _NUMBERS_AT_ONCE = 2048
+#: With few classes, so many samples are laid out by class: the loops then run over samples.
+SAMPLES_AT_ONCE = 256
 
 
 @inner
@@ -82,3 +84,53 @@ def probabilities_into(flat, layout, are_logits, out, bits, memory):
                     _normalise(out[s, i])
                     if out[s, i, 0] != out[s, i, 0] and not is_absent(flat, _position(layout, s, i), n_classes):
                         out[s, i, 0] = 0
+
+
+@inner
+def _softmax_by_class(columns, scale):
+    """The softmax of each column of ``columns`` (L, samples), short of the division: ``scale`` is what to multiply by.
+
+    It is NaN where a number is not finite: 0 x is zero for a finite number and NaN for any other.
+    """
+    n_classes, size = columns.shape
+    zero = columns.dtype.type(0)
+    for i in range(size):
+        scale[i] = columns[0, i]
+    for l in range(n_classes):
+        for i in range(size):
+            x = columns[l, i]
+            scale[i] = (x if x > scale[i] else scale[i]) + x * zero
+    for l in range(n_classes):
+        for i in range(size):
+            columns[l, i] -= scale[i]
+        exp_in_place(columns[l])
+    for i in range(size):
+        scale[i] = columns[0, i]
+    for l in range(1, n_classes):
+        for i in range(size):
+            scale[i] += columns[l, i]
+    for i in range(size):
+        scale[i] = 1 / scale[i]
+
+
+@kernel
+def softmax_of_few_classes(flat, layout, out, columns, scale):
+    """``out`` (S, N, L) becomes the softmax of the logits that ``layout`` describes.
+
+    As :func:`probabilities_into`, for rows that are too short for vector instructions: a batch of samples is laid out
+    by class in ``columns`` (L, SAMPLES_AT_ONCE), and ``scale`` holds a number for each.
+    """
+    n_samples, n_classes = layout.n_samples, layout.n_classes
+    for s in range(layout.n_sources):
+        for first in range(0, n_samples, SAMPLES_AT_ONCE):
+            size = n_samples - first if n_samples - first < SAMPLES_AT_ONCE else SAMPLES_AT_ONCE
+            for i in range(size):
+                at = _position(layout, s, first + i)
+                for l in range(n_classes):
+                    columns[l, i] = flat[at + np.uintp(l)]
+            _softmax_by_class(columns, scale)
+            for i in range(size):
+                for l in range(n_classes):
+                    out[s, first + i, l] = columns[l, i] * scale[i]
+                if scale[i] != scale[i] and not is_absent(flat, _position(layout, s, first + i), n_classes):
+                    out[s, first + i, 0] = 0

@@ -40,8 +40,8 @@ _BLOCK_BYTES, _MOST_IN_BLOCK = 16 * 1024**2, 512
 #: Input that needs converting is copied in pieces of this size, one per thread.
 _COPY_BYTES = 2 * 1024**2
 #: By how many units of rounding the mean of probabilities that a kernel computed from logits can be wrong: the shift
-#: by the largest, the exponential and the division, each with a margin.
-_SOFTMAX_ERROR = 32
+#: by the largest, the exponential, the sum of fewer than 48 numbers and the division, each with a margin.
+_SOFTMAX_ERROR = 64
 
 
 @dataclass(frozen=True, repr=False)
@@ -280,13 +280,14 @@ def _run(predictions: Predictions, options: Options, weights: Array, outputs: Ou
             scores, layout = whole[0], whole[1]._replace(start=first * whole[1].sample_stride, n_samples=stop - first)
         if predictions.kind != "probs":
             scores, layout = _probabilities(scores, layout, predictions.kind, workspace.probs)
-        memory = workspace.by_class, workspace.group, workspace.scratch
-        arguments = scores, layout, options, weights, *memory, outputs, first
-        invalid: int = discover_block(*arguments)
-        undecided = first + np.flatnonzero(outputs.prediction[first:stop] < 0)
+        memory = options, weights, workspace.by_class, workspace.group, workspace.scratch, outputs
+        invalid: int = discover_block(scores, layout, *memory, first)
+        undecided = np.flatnonzero(outputs.prediction[first:stop] < 0)
         if invalid < 0 and len(undecided):
-            outputs.prediction[undecided] = mean_labels(predictions, undecided)
-            discover_block(*arguments)
+            outputs.prediction[first + undecided] = mean_labels(predictions, first + undecided)
+            for i in undecided.tolist():
+                sample = layout._replace(start=layout.start + i * layout.sample_stride, n_samples=1)
+                discover_block(scores, sample, *memory, first + i)
         return invalid
 
     starts = range(0, predictions.n_samples, size)
@@ -334,12 +335,17 @@ def _converted(predictions: Predictions, first: int, stop: int, memory: Array) -
 
 def _probabilities(scores: Array, layout: Layout, kind: Kind, memory: Array) -> tuple[Array, Layout]:
     """A block of logits or log-probabilities as probabilities."""
-    from veridical._kernels.softmax import probabilities_into  # compiled only where it is needed
+    # Compiled only where it is needed.
+    from veridical._kernels.softmax import SAMPLES_AT_ONCE, probabilities_into, softmax_of_few_classes
 
     shape = layout.n_sources, layout.n_samples, layout.n_classes
     numbers = memory[: math.prod(shape)]
     probs = numbers.reshape(shape)
-    probabilities_into(scores, layout, kind == "logits", probs, probs.view(f"i{probs.itemsize}"), numbers)
+    if kind == "logits" and layout.n_classes < _FEW_CLASSES:
+        columns = np.zeros((layout.n_classes, SAMPLES_AT_ONCE), probs.dtype)
+        softmax_of_few_classes(scores, layout, probs, columns, np.empty(SAMPLES_AT_ONCE, probs.dtype))
+    else:
+        probabilities_into(scores, layout, kind == "logits", probs, probs.view(f"i{probs.itemsize}"), numbers)
     return _contiguous(numbers, shape)
 
 
