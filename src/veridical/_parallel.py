@@ -3,16 +3,21 @@
 Kernels release the GIL, so Python threads are enough.  Blocks are fixed by the size of the data, never by the
 number of threads, so results are the same bytes whatever the number.  The pool belongs to the process that made
 it: after a fork the child makes its own.
+
+While blocks run on the pool, BLAS is held to one thread: OpenBLAS starts threads of its own for a dot product of more
+than 10,000 numbers, and those of several blocks would fight for the same cores.
 """
 
 from __future__ import annotations
 
 import operator
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
 from veridical.errors import ParameterError, shown
 
@@ -22,14 +27,66 @@ _Result = TypeVar("_Result")
 #: Environment variable that sets the default number of threads, for schedulers that hand out cores themselves.
 THREADS_VARIABLE = "VERIDICAL_NUM_THREADS"
 
+
+class _SingleThreadedBLAS(AbstractContextManager[None]):
+    """Context in which BLAS uses one thread.
+
+    The limit belongs to the process.  Where several threads enter, the first one sets it and the last one to leave
+    restores what was there before.  OpenBLAS ignores other threads once the main thread has set a number: then the
+    next thread that can restore it does.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_inside = 0
+        #: BLAS libraries and their numbers of threads, to be restored.
+        self._original: list[tuple[Any, int]] = []
+        self._libraries: list[Any] = []
+        self._includes_scipy = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_inside == 0:
+                self._find_libraries()
+                self._original = self._original or [(blas, blas.get_num_threads()) for blas in self._libraries]
+                for blas in self._libraries:
+                    blas.set_num_threads(1)
+            self._n_inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                for blas, n_threads in self._original:
+                    blas.set_num_threads(n_threads)
+                if all(blas.get_num_threads() == n_threads for blas, n_threads in self._original):
+                    self._original = []
+
+    def _find_libraries(self) -> None:
+        """NumPy's BLAS, and SciPy's once it is imported, which brings its own."""
+        from threadpoolctl import ThreadpoolController  # small inputs never get here
+
+        includes_scipy = "scipy.linalg" in sys.modules
+        if not self._libraries or includes_scipy != self._includes_scipy:
+            self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+            self._includes_scipy = includes_scipy
+
+
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
+_blas = _SingleThreadedBLAS()
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """Context in which BLAS uses one thread, so that sums do not depend on the number of cores."""
+    return _blas
 
 
 def _forget_pools() -> None:
-    """In a forked child the threads are gone, and the lock may be held by one of them."""
-    global _pools_lock
+    """In a forked child the threads are gone, and the locks may be held by one of them."""
+    global _pools_lock, _blas
     _pools_lock = threading.Lock()
+    _blas = _SingleThreadedBLAS()
     _pools.clear()
 
 
@@ -78,4 +135,5 @@ def run_blocks(
     if workers <= 1 or threading.current_thread().name.startswith("veridical"):
         # Work started from within a block stays in its thread: waiting for the pool from inside it can deadlock.
         return [work(block) for block in blocks]
-    return list(_pool(workers).map(work, blocks))
+    with single_threaded_blas():
+        return list(_pool(workers).map(work, blocks))

@@ -3,14 +3,16 @@
 import multiprocessing
 import os
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from ensembles import random_ensemble
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import veridical as vd
-from veridical._parallel import resolve_threads, run_blocks
+from veridical._parallel import resolve_threads, run_blocks, single_threaded_blas
 from veridical.errors import ParameterError
 
 pytestmark = pytest.mark.compiled
@@ -37,6 +39,35 @@ def test_several_python_threads_at_once(probs):
     with ThreadPoolExecutor(6) as pool:
         for truth in pool.map(lambda _: vd.discover(probs, n_threads=2), range(24)):
             assert_equal(truth, expected)
+
+
+def _blas_threads(_=None):
+    return max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+
+
+def test_blas_has_one_thread_within_blocks():
+    with threadpool_limits(2, "blas"):
+        assert run_blocks(_blas_threads, range(4), n_threads=2) == [1] * 4
+        assert _blas_threads() == 2
+
+
+def test_blas_threads_are_restored_when_callers_overlap():
+    """The main thread sets the limit, and is the first to leave."""
+    is_inside, may_leave = threading.Event(), threading.Event()
+
+    def work(_):
+        is_inside.set()
+        assert may_leave.wait(60)
+        return _blas_threads()
+
+    with threadpool_limits(2, "blas"), ThreadPoolExecutor(1) as other:
+        with single_threaded_blas():
+            result = other.submit(run_blocks, work, range(2), 2)
+            assert is_inside.wait(60)
+        may_leave.set()
+        assert result.result() == [1, 1]
+        run_blocks(len, [(), ()], n_threads=2)  # OpenBLAS may listen to the main thread only
+        assert _blas_threads() == 2
 
 
 def _in_child(probs, queue):

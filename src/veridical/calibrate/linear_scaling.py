@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from veridical._minimisation import minimise
-from veridical._parallel import run_blocks
+from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array
 from veridical.calibrate.temperature import log_probabilities
@@ -194,7 +193,7 @@ class MatrixScaling(VectorScaling):
             return loss / n_samples, np.concatenate((by_matrix.ravel(), by_offset)) / n_samples
 
         start = np.concatenate((np.diag(self.factors_).ravel(), self.offsets_))
-        with threadpool_limits(1, "blas"):
+        with single_threaded_blas():
             best = _minimise(objective, start, n_classes**2, "matrix scaling")
         self.matrix_ = best[: n_classes**2].reshape(n_classes, n_classes).copy()
         self.factors_, self.offsets_ = self.matrix_[diagonal, diagonal].copy(), best[n_classes**2 :]
@@ -214,7 +213,7 @@ class MatrixScaling(VectorScaling):
 
     def _distribution(self, combined: Combined) -> Array:
         logs = centred_logs(combined.probs, self.n_threads)
-        with threadpool_limits(1, "blas"):
+        with single_threaded_blas():
             scores = logs @ self.matrix_.T + logs * self.factors_ + self.offsets_
         _softmax_in_place(scores)
         return scores

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from veridical._parallel import run_blocks
+from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.combine.combined import Floats
 from veridical.combine.consensus_fit import independence_of
 from veridical.combine.consensus_sums import ConsensusSums
@@ -38,14 +36,9 @@ class SuspectError(Exception):
     """A block holds something that needs a closer look: a source is absent, or a row is not a distribution."""
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 def _on_threads(work: Callable[[slice], _Result], blocks: list[slice], n_threads: int | None) -> list[_Result]:
     """Blocks on our threads, with one BLAS thread each: sums then do not depend on the number of threads."""
-    with _blas().limit(limits=1, user_api="blas"):
+    with single_threaded_blas():
         return run_blocks(work, blocks, n_threads)
 
 
