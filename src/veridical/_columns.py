@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 
-def columns_that_fit(widths: Sequence[int], room: int) -> list[range]:
+def columns_that_fit(widths: Sequence[int], available: int) -> list[range]:
     """Columns in as few tables as they fit into, about equally many in each.
 
-    A column that is wider than the room gets a table of its own: what does not fit is for the reader's screen to wrap.
+    A column that is wider than what is available gets a table of its own: what does not fit is for the reader's screen to wrap.
 
     Examples
     --------
@@ -20,7 +20,7 @@ def columns_that_fit(widths: Sequence[int], room: int) -> list[range]:
     """
     for n_tables in range(1, len(widths) + 1):
         parts = _equal_parts(len(widths), n_tables)
-        if all(sum(widths[j] for j in part) <= room for part in parts):
+        if all(sum(widths[j] for j in part) <= available for part in parts):
             return parts
     return _equal_parts(len(widths), max(len(widths), 1))
 

@@ -155,7 +155,7 @@ def test_histogram_steps_descend_from_zero(rng, loss_bins):
 
 @pytest.mark.parametrize("n_sources", [2, 3, 20, 200])
 @pytest.mark.parametrize("method", VARIANTS)
-def test_the_papers_setting_is_reachable_and_finite(rng, n_sources, method):
+def test_paper_settings_are_reachable_and_finite(rng, n_sources, method):
     probs, labels = labelled_ensemble(rng, n_sources=n_sources, n_samples=1500, n_classes=3)
     setting = PAPER_SETTING | ({"hv_scale": "raw"} if method.needs_sources else {})
     calibrator = method(**setting, random_state=0).fit(probs, labels)

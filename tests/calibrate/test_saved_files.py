@@ -206,7 +206,7 @@ def test_not_there(tmp_path):
         vd.load_calibrator(tmp_path)
 
 
-def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
+def test_failed_save_leaves_the_old_file(saved, monkeypatch):
     path, calibrator, _ = saved
     before = path.read_bytes()
     calibrator.psi_ = np.array([np.nan])
@@ -216,7 +216,7 @@ def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
     assert [child.name for child in path.parent.iterdir()] == ["cal.json"]
 
 
-def test_a_changed_value_contradicts_the_checksum(saved):
+def test_checksum_detects_a_changed_value(saved):
     path = saved[0]
     document = json.loads(path.read_text())
     path.write_text(json.dumps(document))  # another layout is the same document
@@ -227,7 +227,7 @@ def test_a_changed_value_contradicts_the_checksum(saved):
         vd.load_calibrator(path)
 
 
-def test_a_small_calibrator_leaves_no_arrays_of_a_large_one(saved, monkeypatch):
+def test_small_calibrator_removes_the_arrays_of_a_large_one(saved, monkeypatch):
     path, calibrator, probs = saved
     monkeypatch.setattr(saving, "LARGE", 10)
     calibrator.save(path)
@@ -239,7 +239,7 @@ def test_a_small_calibrator_leaves_no_arrays_of_a_large_one(saved, monkeypatch):
     assert vd.load_calibrator(path).predict(probs).shape == (300,)
 
 
-def test_a_save_that_breaks_between_two_files_leaves_the_old_ones(saved, rng, monkeypatch):
+def test_save_interrupted_between_two_files_leaves_the_old_ones(saved, rng, monkeypatch):
     path, calibrator, probs = saved
     monkeypatch.setattr(saving, "LARGE", 10)
     calibrator.save(path)
@@ -259,7 +259,7 @@ def test_a_save_that_breaks_between_two_files_leaves_the_old_ones(saved, rng, mo
     assert sorted(path.parent.iterdir()) == sorted([path, arrays_beside(path)])
 
 
-def test_what_could_not_be_loaded_is_not_saved(saved, tmp_path):
+def test_save_refuses_what_load_would_refuse(saved, tmp_path):
     calibrator = saved[1]
     with pytest.raises(FileFormatError, match=r"saved as \.json, not as .*cal\.npz"):
         calibrator.save(tmp_path / "cal.npz")

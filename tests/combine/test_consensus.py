@@ -154,7 +154,7 @@ def test_alike_sources_stay_at_the_mean():
     assert nll(vd.consensus(many).probs, labels) == pytest.approx(mean, abs=0.001)
 
 
-def test_a_poor_source_does_no_harm_however_often_it_is_copied(cifar100):
+def test_copies_of_a_poor_source_change_nothing(cifar100):
     probs, labels = cifar100
     mean = probs.mean(axis=0)
     plain = vd.consensus(probs)

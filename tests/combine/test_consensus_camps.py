@@ -59,7 +59,7 @@ def test_three_camps_are_told_apart(cifar10):
 
 
 @pytest.mark.parametrize("n_honest", [10, 18])
-def test_a_small_minority_is_not_a_camp(cifar10, n_honest):
+def test_small_minority_is_not_a_camp(cifar10, n_honest):
     probs, labels = cifar10
     everyone = np.concatenate([probs[:n_honest], np.roll(probs[n_honest : n_honest + 2], 3, axis=2)])
     consensus = vd.consensus(everyone)

@@ -19,7 +19,7 @@ def assert_promise_kept(truth):
 
 @settings(max_examples=examples(2500))
 @given(tied_ensembles(), st.sampled_from([0, 1, 2, 20]))
-def test_no_counter_example(probs, max_iter):
+def test_labels_are_kept_in_random_ensembles(probs, max_iter):
     truth = vd.discover(probs, max_iter=max_iter)
     assert_promise_kept(truth)
     expected = [naive.mean_label(probs[:, n].astype(np.float64)) for n in range(probs.shape[1])]
@@ -31,7 +31,7 @@ def test_no_counter_example(probs, max_iter):
 
 @settings(max_examples=examples(300))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 10, 47, 48, 200]), st.sampled_from(["logits", "log_probs"]))
-def test_no_counter_example_in_logits(seed, n_classes, kind):
+def test_labels_are_kept_in_random_logits(seed, n_classes, kind):
     rng = np.random.default_rng(seed)
     scores = np.log(random_ensemble(rng, rng.integers(1, 9), 4, n_classes)).round(int(rng.integers(0, 4)))
     if kind == "log_probs":

@@ -60,7 +60,7 @@ def test_permutations_permute_the_result(rng, n_sources, n_classes):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("n_sources", "n_classes"), SHAPES)
-def test_a_sample_has_one_answer(rng, n_sources, n_classes, dtype):
+def test_sample_has_one_answer(rng, n_sources, n_classes, dtype):
     """Duplicated, alone or in a crowd: the same bytes."""
     probs = random_ensemble(rng, n_sources, 25, n_classes, dtype)
     truth = vd.discover(probs)
@@ -109,7 +109,7 @@ def test_two_sources_meet_at_their_mean(rng):
 
 
 @pytest.mark.parametrize("n_classes", [3, 64])
-def test_a_source_that_is_the_truth(n_classes):
+def test_source_equal_to_the_truth(n_classes):
     """The mean equals one source: it pulls infinitely, the truth stays, it has all the reliability."""
     probs = np.zeros((3, 1, n_classes))
     probs[:, 0, :3] = [[0.5, 0.25, 0.25], [0.75, 0.25, 0.0], [0.25, 0.25, 0.5]]

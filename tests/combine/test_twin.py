@@ -82,7 +82,7 @@ def test_float16_is_read_exactly(rng):
 
 
 @pytest.mark.parametrize("n_classes", [5, 80])
-def test_the_twin_with_vector_operations(rng, n_classes):
+def test_vectorised_twin_agrees(rng, n_classes):
     """The peer that benchmarks time computes the same thing."""
     probs = random_ensemble(rng, 6, 30, n_classes, spread=3.0)
     truth = vd.discover(probs)

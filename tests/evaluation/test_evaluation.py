@@ -169,7 +169,7 @@ def test_absent_sources(predictions):
     assert np.isfinite(found["ptde-kde"].summary["ece"].value)
 
 
-def test_a_source_that_is_never_there_has_no_row(predictions):
+def test_absent_source_has_no_row(predictions):
     values = predictions.values.copy()
     values[2] = np.nan
     holed = vd.Predictions(values, predictions.labels)
@@ -189,7 +189,7 @@ def test_auto_says_what_it_chose_on_the_half_and_on_all(predictions):
     assert vd.fit_calibrator(predictions, method="ts").chosen_on_half is None
 
 
-def test_a_report_is_about_the_calibrator_with_its_parameters(predictions):
+def test_report_uses_the_parameters_of_the_calibrator(predictions):
     only = {"candidates": ["spline"]}
     report = vd.build_report(predictions, method="auto", methods=[], parameters=only, intervals=False)
     assert report.data.parameters["auto"]["candidates"] == ["spline"]

@@ -30,7 +30,7 @@ def test_facts(probs, rng):
     assert "<table>" in found._repr_html_()
 
 
-def test_an_outlier_is_found(probs, rng):
+def test_outlier_is_named(probs, rng):
     probs[3] = rng.dirichlet(np.ones(4), 300)
     labels = probs[[0, 1, 2, 4]].mean(axis=0).argmax(axis=1)
     found = vd.inspect(vd.Predictions(probs, labels, source_names=["a", "b", "c", "noise", "e"]))

@@ -124,7 +124,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
     assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
 
 
-def test_no_directory_to_write_to_is_one_warning(package, tmp_path):
+def test_missing_cache_directory_is_one_warning(package, tmp_path):
     """Files stand in the place of all directories that Numba would use, which stops root, too."""
     blocked = tmp_path / "blocked"
     blocked.write_text("")

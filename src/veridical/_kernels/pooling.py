@@ -67,11 +67,11 @@ def mixture_loss(scores, present, shares, gradient):
     for n in range(scores.shape[0]):
         row, here = scores[n], present[n]
         mixture = 0.0
-        heard = 0.0
+        present_share = 0.0
         for s in range(row.shape[0]):
             mixture += shares[s] * row[s]
-            heard += shares[s] * here[s]
-        loss += np.log(heard / mixture)
+            present_share += shares[s] * here[s]
+        loss += np.log(present_share / mixture)
         for s in range(row.shape[0]):
-            gradient[s] += here[s] / heard - row[s] / mixture
+            gradient[s] += here[s] / present_share - row[s] / mixture
     return loss

@@ -88,7 +88,8 @@ class Output:
             return
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
         with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("", total=None)
+            # Replaced by the first step; until then imports, and in a first run the compiler, are at work.
+            task = bar.add_task("starting (a first run compiles for some seconds)", total=None)
             yield lambda done, total, what: bar.update(task, completed=done, total=total, description=printable(what))
 
 

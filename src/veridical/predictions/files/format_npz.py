@@ -174,6 +174,6 @@ def open_aligned_entry(archive: zipfile.ZipFile, name: str, n_bytes: int) -> IO[
     entry = zipfile.ZipInfo(f"{name}{_SUFFIX}", date_time=_NO_DATE)
     zip64 = n_bytes > zipfile.ZIP64_LIMIT // 2
     start = archive.fp.tell() if archive.fp is not None else 0
-    room = -(start + 30 + len(entry.filename) + (20 if zip64 else 0) + 4) % _ALIGNMENT
-    entry.extra = struct.pack("<HH", _PADDING_FIELD, room) + b"\0" * room
+    padding = -(start + 30 + len(entry.filename) + (20 if zip64 else 0) + 4) % _ALIGNMENT
+    entry.extra = struct.pack("<HH", _PADDING_FIELD, padding) + b"\0" * padding
     return archive.open(entry, "w", force_zip64=zip64)
