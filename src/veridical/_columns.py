@@ -9,7 +9,7 @@ from itertools import pairwise
 def columns_that_fit(widths: Sequence[int], available: int) -> list[range]:
     """Columns in as few tables as they fit into, about equally many in each.
 
-    A column that is wider than what is available gets a table of its own: what does not fit is for the reader's screen to wrap.
+    A column that is wider than the screen gets a table of its own, and the terminal wraps it.
 
     Examples
     --------
