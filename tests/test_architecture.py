@@ -35,13 +35,25 @@ PACKAGES = {
     "combine": {"_kernels", "predictions"},
     "metrics": {"_kernels", "predictions", "combine"},
     "calibrate": {"_kernels", "predictions", "combine", "metrics"},
+    "jury": {"predictions", "combine", "calibrate"},
     "training": {"predictions"},
     "data": {"predictions"},
     "evaluation": {"predictions", "combine", "metrics", "calibrate"},
     "plots": {"predictions", "combine", "metrics", "evaluation"},
-    "report": {"predictions", "combine", "metrics", "calibrate", "evaluation", "plots"},
+    "report": {"predictions", "combine", "metrics", "calibrate", "evaluation", "plots", "jury"},
     "paper": {"predictions", "metrics", "calibrate", "data", "evaluation"},
-    "cli": {"predictions", "combine", "metrics", "calibrate", "training", "data", "evaluation", "report", "paper"},
+    "cli": {
+        "predictions",
+        "combine",
+        "metrics",
+        "calibrate",
+        "training",
+        "data",
+        "evaluation",
+        "report",
+        "paper",
+        "jury",
+    },
 }
 
 MAY_IMPORT = MODULES | {

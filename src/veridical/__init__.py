@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         load_calibrator,
     )
     from veridical.combine import Consensus, Truth, consensus, discover
-    from veridical.data import load_demo
+    from veridical.data import load_demo, load_demo_jury
     from veridical.evaluation import (
         Auto,
         apply_calibrator,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         inspect,
         inspect_calibrator,
     )
+    from veridical.jury import JuryResult, fit_dawid_skene, judge, load_votes
     from veridical.predictions import Predictions
     from veridical.predictions.files import load, save
     from veridical.report import Report, build_report
@@ -55,7 +56,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "predictions": ("Predictions",),
     "predictions.files": ("load", "save"),
-    "data": ("load_demo",),
+    "data": ("load_demo", "load_demo_jury"),
+    "jury": ("JuryResult", "fit_dawid_skene", "judge", "load_votes"),
     "report": ("Report", "build_report"),
     "combine": ("Consensus", "Truth", "consensus", "discover"),
     "calibrate": (
@@ -106,6 +108,7 @@ __all__ = [
     "IROvA",
     "Identity",
     "Isotonic",
+    "JuryResult",
     "LabelKeepingConsensus",
     "LinearPool",
     "LogPool",
@@ -133,11 +136,15 @@ __all__ = [
     "errors",
     "evaluate",
     "fit_calibrator",
+    "fit_dawid_skene",
     "inspect",
     "inspect_calibrator",
+    "judge",
     "load",
     "load_calibrator",
     "load_demo",
+    "load_demo_jury",
+    "load_votes",
     "metrics",
     "paper",
     "plots",

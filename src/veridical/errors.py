@@ -127,6 +127,10 @@ class ChangedSourcesWarning(VeridicalWarning):
     """Predictions have sources that a learned pool was not fitted on, or lack some that it was fitted on."""
 
 
+class GoldWarning(VeridicalWarning):
+    """Known answers are about items that have no votes, or their ids match those of the votes only as numbers."""
+
+
 class NotConvergedWarning(VeridicalWarning):
     """A fit stopped at the edge of what it may try; the result is usable, and the message says what to look at."""
 

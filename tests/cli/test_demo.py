@@ -30,3 +30,11 @@ def test_demo_prints_the_table_of_the_readme(tmp_path):
         shown = re.search(rf"^ ?{method} +([-+\d. ]+)$", readme, re.MULTILINE)[1].split()
         printed = re.search(rf"^ ?{method} +([-+\d. ]+)$", done.stdout, re.MULTILINE)[1].split()
         assert [float(x) for x in printed] == pytest.approx([float(x) for x in shown], abs=0.05)
+
+
+def test_demo_judges_the_shipped_jury(tmp_path):
+    done = veridical("demo", "--jury", "--json", "-o", tmp_path / "jury.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["accuracy"] > document["majority_accuracy"] + 0.03
+    assert (tmp_path / "jury.html").read_text().startswith("<!doctype html>")

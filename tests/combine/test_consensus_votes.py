@@ -57,8 +57,8 @@ def test_votes_agree_with_the_dense_array(seed, per_item, several_draws):
     expected, consensus = vd.consensus(dense), consensus_of_votes(votes)
     np.testing.assert_allclose(consensus.skill, expected.skill, atol=1e-6)
     np.testing.assert_allclose(consensus.effective_sources, expected.effective_sources, atol=1e-5)
-    np.testing.assert_allclose(consensus.weights, expected.weights**2, atol=1e-6)
-    shares, effective = apply_source_weights(vd.Predictions(dense), expected.weights**2, expected.dependence, None)
+    np.testing.assert_allclose(consensus.weights, expected.weights, atol=1e-6)
+    shares, effective = apply_source_weights(vd.Predictions(dense), expected.weights, expected.dependence, None)
     np.testing.assert_allclose(consensus.probs, distributions_of_shares(shares, effective), atol=1e-5)
 
 
@@ -91,7 +91,7 @@ def test_consensus_of_votes_is_better_than_the_majority(rng):
 
 def test_distributions_of_shares_follow_their_formula():
     probs = distributions_of_shares(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1.0, 3.0]))
-    first, second = (1.75 / 2.5) ** 1.25, (0.75 / 2.5) ** 1.25
+    first, second = 0.75**1.25, 0.25**1.25
     np.testing.assert_allclose(probs, [[first / (first + second), second / (first + second)], [0.5, 0.5]])
 
 

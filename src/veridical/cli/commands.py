@@ -21,6 +21,7 @@ COMMANDS = {
     "calibrate": "Fit a calibrator and show how much it improves calibration.",
     "apply": "Calibrate new predictions with a saved calibrator.",
     "compare": "Which calibrator is best here?  All of them on random halves.",
+    "jury": "Whom to believe: the consensus of jurors who vote, with few known answers or none.",
     "report": "Write an HTML report: the verdict in words, then the evidence.",
     "inspect": "What is in a file of predictions, or in a saved calibrator?",
     "methods": "All combiners, calibrators and metrics, by name.",

@@ -29,7 +29,11 @@ def option_group(*options: Callable[[_Command], _Command]) -> Callable[[_Command
 prediction_options = option_group(
     click.argument("pred", type=click.Path()),
     click.option("--labels", "-y", type=click.Path(), help="File of labels, if the predictions have none inside."),
-    click.option("--kind", type=click.Choice(KINDS), help="What the numbers are, if the file does not declare it."),
+    click.option(
+        "--kind",
+        type=click.Choice([*KINDS, "labels"]),
+        help="What the numbers are, if the file does not declare it; labels: a table of votes (item, source, label).",
+    ),
     click.option("--sources-axis", type=click.IntRange(0, 2), help="Axis of the sources in an array; default 0."),
 )
 
@@ -106,4 +110,8 @@ def read(pred: str, labels: str | None, kind: Any, sources_axis: int | None) -> 
     """The predictions of a command's options."""
     from veridical.predictions.files import load
 
+    if kind == "labels":
+        from veridical.jury import load_votes
+
+        return load_votes(pred, labels)
     return load(pred, labels=labels, kind=kind, sources_axis=sources_axis)

@@ -1,5 +1,6 @@
-"""The ensemble that ships with the package."""
+"""The ensemble and the jury that ship with the package."""
 
 from veridical.data.demo import load_demo
+from veridical.data.jury import load_demo_jury
 
-__all__ = ["load_demo"]
+__all__ = ["load_demo", "load_demo_jury"]

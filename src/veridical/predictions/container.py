@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from veridical.predictions.validation import (
     result_dtype,
     tolerance_of,
 )
+from veridical.predictions.votes import vectors_of_votes
 
 _SELECTION = "give a slice, a list of indices or a mask"
 
@@ -45,9 +46,10 @@ class Predictions:
     labels : array of N labels, mapping of id and label, or series, optional
         Integers in 0..L-1, names of classes, or booleans for two classes.  None, NaN, blank and -1 are labels that are
         not known.  A mapping, or a series with an index where there are sample ids, is joined by id.
-    kind : {"probs", "logits", "log_probs", "binary"}
+    kind : {"probs", "logits", "log_probs", "binary", "labels"}
         What the numbers are; never inferred from them.  "binary" is the probability of the positive class alone, of
-        shape (S, N) or (N,); it becomes two columns of kind "probs".
+        shape (S, N) or (N,); it becomes two columns of kind "probs".  "labels" are votes of shape (S, N): places of
+        classes, -1 for no vote, or names of classes, "" for no vote; they become vectors of kind "probs".
     sources_axis : {0, 1, 2}
         1 for an array of shape (N, S, L), 2 for (N, L, S).
     class_axis : int, optional
@@ -66,6 +68,8 @@ class Predictions:
     n_sources, n_samples, n_classes : int
     labels : (N,) array of int64, or None
         -1 where a label is not known; see :meth:`labelled`.
+    is_votes : bool
+        Whether they were made of votes, which have no probabilities of their own.
     files : tuple of Path
         The files that these predictions were read from; none for arrays.
 
@@ -86,7 +90,7 @@ class Predictions:
         values: Any,
         labels: Any = None,
         *,
-        kind: InputKind = "probs",
+        kind: InputKind | Literal["labels"] = "probs",
         sources_axis: int = 0,
         class_axis: int | None = None,
         source_names: Sequence[str] | None = None,
@@ -95,7 +99,11 @@ class Predictions:
         groups: Any = None,
         sample_shape: Sequence[int] | None = None,
     ) -> None:
-        check_choice(kind, INPUT_KINDS, "kind")
+        check_choice(kind, (*INPUT_KINDS, "labels"), "kind")
+        self.is_votes = kind == "labels"
+        if kind == "labels":
+            values, class_names = vectors_of_votes(values, class_names, sources_axis)
+            kind, sources_axis = "probs", 0
         scores = read_scores(values, kind, sources_axis, class_axis, class_names)
         self._values = scores.values
         self.kind: Kind = "probs" if kind == "binary" else kind
@@ -205,7 +213,7 @@ class Predictions:
             entries = getattr(self, name)
             setattr(result, name, entries if entries is None or samples is None else entries[samples])
         result.sample_shape = self.sample_shape if samples is None else (result.n_samples,)
-        result.files = self.files
+        result.files, result.is_votes = self.files, self.is_votes
         return result
 
     def present(self) -> npt.NDArray[np.bool_]:
@@ -281,8 +289,7 @@ class Predictions:
             f"{self.n_sources} source{'s' * (self.n_sources != 1)}",
             f"{self.n_samples} sample{'s' * (self.n_samples != 1)}",
             f"{self.n_classes} classes",
-            f"kind={self.kind!r}",
-            str(self.dtype),
+            *(["votes"] if self.is_votes else [f"kind={self.kind!r}", str(self.dtype)]),
             labelled,
         ]
 
@@ -317,13 +324,15 @@ def _indices(chosen: Any, size: int, what: str) -> Any:
     return index
 
 
-def as_predictions(values: Any, kind: InputKind | None = None, sources_axis: int | None = None) -> Predictions:
+def as_predictions(
+    values: Any, kind: InputKind | Literal["labels"] | None = None, sources_axis: int | None = None
+) -> Predictions:
     """``values`` as :class:`Predictions`."""
     if not isinstance(values, Predictions):
         return Predictions(
             values, kind="probs" if kind is None else kind, sources_axis=0 if sources_axis is None else sources_axis
         )
-    if kind is not None and kind != values.kind:
+    if kind is not None and kind != ("labels" if values.is_votes else values.kind):
         raise ParameterError(f"kind={kind!r} contradicts the predictions, which are {values.kind!r}; leave it out.")
     if sources_axis is not None and not (isinstance(sources_axis, int) and sources_axis == 0):
         raise ParameterError("Predictions have their sources on a fixed axis; leave sources_axis out.")

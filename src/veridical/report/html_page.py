@@ -61,10 +61,10 @@ _UNSAFE_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 def render_html(data: ReportData) -> str:
     """The report as one HTML document."""
-    script, style = _resource("page.js"), theme_css() + "\n" + _resource("page.css")
+    script, style = page_resource("page.js"), theme_css() + "\n" + page_resource("page.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_resource),
+        loader=jinja2.FunctionLoader(page_resource),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -105,7 +105,8 @@ def theme_css() -> str:
     )
 
 
-def _resource(name: str) -> str:
+def page_resource(name: str) -> str:
+    """The text of a template, a style sheet or a script of the report."""
     return files("veridical.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 

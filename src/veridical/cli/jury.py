@@ -1,0 +1,83 @@
+"""``veridical jury``."""
+
+from __future__ import annotations
+
+import click
+
+from veridical.cli.options import output_options, seed_option
+from veridical.cli.output import Output
+
+#: Rows of the table of jurors in the terminal.
+MOST_ROWS = 30
+
+
+def _split_classes(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    return None if value is None else [name.strip() for name in value.split(",")]
+
+
+@click.command()
+@click.argument("votes", type=click.Path())
+@click.option("--gold", type=click.Path(), help="Known answers to some items: a table with the columns item and label.")
+@click.option("--classes", callback=_split_classes, metavar="A,B,...", help="All classes; default: those that occur.")
+@click.option("--out", "-o", type=click.Path(dir_okay=False), help="A .csv file to write the answers to.")
+@click.option("--report", "report_path", type=click.Path(dir_okay=False), help="Also write an HTML report.")
+@seed_option
+@output_options
+def command(
+    votes: str,
+    gold: str | None,
+    classes: list[str] | None,
+    out: str | None,
+    report_path: str | None,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """The consensus of jurors who vote: an answer and a confidence for every item, and whom to believe.
+
+    VOTES is a .csv or .parquet with the columns item, source and label, one row per vote; a column confidence, or a
+    column of probabilities per class instead of label, is used where there is one.  Jurors are weighed by how they
+    agree over all items, and copies of a juror count once.  With --gold the confidence is calibrated.
+
+    \b
+    Examples:
+      veridical jury votes.csv --out answers.csv
+      veridical jury votes.csv --gold gold.csv --out answers.csv --report jury.html
+    """
+    from veridical._outputs import check_outputs, check_report_target
+    from veridical.errors import FileFormatError
+    from veridical.jury import judge
+    from veridical.report.jury_page import write_jury_report
+
+    output = Output(as_json, quiet)
+    if out is not None and not out.lower().endswith(".csv"):
+        raise FileFormatError(f"answers cannot be written to {out!r}; use the extension .csv.")
+    if report_path is not None:
+        check_report_target(report_path)
+    check_outputs({"--out": out, "--report": report_path}, [path for path in (votes, gold) if path is not None])
+    result = judge(votes, gold, classes=classes, random_state=seed)
+    if out is not None:
+        result.save(out)
+    if report_path is not None:
+        write_jury_report(result, report_path)
+    print_jury(result, output)
+    for path in (out, report_path):
+        if path is not None:
+            output.text(f"Wrote {path}")
+    output.json({**result.to_dict(), "out": out, "report": report_path})
+
+
+def print_jury(result: object, output: Output) -> None:
+    """Facts, the table of jurors and notes."""
+    from veridical.jury import JuryResult
+
+    assert isinstance(result, JuryResult)
+    output.text(repr(result))
+    heading, rows = result.rows()
+    output.table(heading, rows[:MOST_ROWS], title="Jurors by weight; agreement with the answers, and accuracy, in %")
+    if len(rows) > MOST_ROWS:
+        output.text(
+            f"{len(rows) - MOST_ROWS} jurors with smaller weights are not shown; --json and --report show them."
+        )
+    for note in result.notes:
+        output.text(note)

@@ -1,0 +1,8 @@
+"""Juries: sources that vote on items, with few known answers or none."""
+
+from veridical.jury.dawid_skene import DawidSkene, fit_dawid_skene
+from veridical.jury.judge import judge
+from veridical.jury.predictions import load_votes
+from veridical.jury.result import Juror, JuryResult
+
+__all__ = ["DawidSkene", "Juror", "JuryResult", "fit_dawid_skene", "judge", "load_votes"]

@@ -1,0 +1,173 @@
+"""Votes with the names of their items, sources and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.combine.combined import Floats
+from veridical.combine.consensus_votes import Indices, Votes, sort_opinions
+from veridical.errors import LabelError, MissingSourceError, ShapeError
+from veridical.jury.ids import as_id
+from veridical.predictions.validation import as_numbers, check_names
+
+
+@dataclass(frozen=True, repr=False)
+class Ballots:
+    """Votes of sources on items, with everybody's name; nothing has the size of sources times items.
+
+    Attributes
+    ----------
+    votes : Votes
+        On the answered items.
+    item_ids : tuple of str
+        All items, also those that nobody answered.
+    answered : (n,) int64
+        Places in ``item_ids`` of the items that ``votes`` are about.
+    source_names, class_names : tuple of str
+    notes : tuple of str
+        What was noticed while reading: abstentions, several votes of one source on one item, and the like.
+    files : tuple of Path
+    """
+
+    votes: Votes
+    item_ids: tuple[str, ...]
+    answered: Indices
+    source_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = field(default=())
+
+    @property
+    def n_votes(self) -> int:
+        """Pairs of an item and a source that has a vote on it."""
+        return len(self.votes.items)
+
+    def __repr__(self) -> str:
+        return (
+            f"Ballots({self.n_votes} votes of {len(self.source_names)} sources on {len(self.item_ids)} items, "
+            f"{len(self.class_names)} classes)"
+        )
+
+
+def make_ballots(
+    opinions: tuple[Indices, Indices, Indices, Floats],
+    item_ids: Sequence[str],
+    source_names: Sequence[str],
+    class_names: Sequence[str],
+    notes: Sequence[str] = (),
+    files: Sequence[Path] = (),
+) -> Ballots:
+    """Ballots of opinions: item, source, label and the value of each; several opinions of a pair become shares."""
+    items, sources, labels, values = opinions
+    if len(class_names) < 2:
+        only = f" ({class_names[0]})" if class_names else ""
+        raise LabelError(f"the votes have {len(class_names)} class{only}; at least two are needed: give classes=.")
+    answered, places = np.unique(items, return_inverse=True)
+    if not answered.size:
+        raise MissingSourceError("nobody has voted on any item; at least one vote is needed.")
+    shape = (len(source_names), len(answered), len(class_names))
+    votes = sort_opinions(places.astype(np.int64), sources, labels, values, shape)
+    notes = [*notes, *_notes_on(votes, item_ids, answered, source_names)]
+    return Ballots(
+        votes, tuple(item_ids), answered, tuple(source_names), tuple(class_names), tuple(notes), tuple(files)
+    )
+
+
+def _notes_on(votes: Votes, item_ids: Sequence[str], answered: Indices, source_names: Sequence[str]) -> list[str]:
+    notes = []
+    n_silent = len(item_ids) - len(answered)
+    if n_silent:
+        first = item_ids[int(np.setdiff1d(np.arange(len(item_ids)), answered)[0])]
+        notes.append(
+            f"{n_silent} item{'s have' if n_silent > 1 else ' has'} no vote (the first is {first}); "
+            "nothing is said about such an item."
+        )
+    counts = np.bincount(votes.sources, minlength=len(source_names))
+    single = np.flatnonzero(counts == 1)
+    if single.size:
+        notes.append(
+            f"{single.size} source{'s have' if single.size > 1 else ' has'} one vote (the first is "
+            f"{source_names[int(single[0])]}); the skill of such a source is taken to be the mean."
+        )
+    return notes
+
+
+def ballots_of_labels(
+    labels: Any, class_names: Sequence[str] | None, source_names: Sequence[str] | None, item_ids: Sequence[Any] | None
+) -> Ballots:
+    """Ballots of an array (S, N): places of classes, -1 where a source has no vote; or names of classes, "" there."""
+    array = np.asarray(labels)
+    if array.ndim != 2 or not array.size:
+        raise ShapeError(f"the votes have shape {array.shape}; give one label per source and item, shape (S, N).")
+    if array.dtype.kind in "US" or array.dtype.kind == "O":
+        array, class_names = _places_of(array, class_names)
+    numbers = as_numbers(array, "the votes")
+    if numbers.dtype.kind not in "iu":
+        raise LabelError(f"the votes have dtype {numbers.dtype}; give integers, with -1 where a source has no vote.")
+    n_classes = len(class_names) if class_names is not None else max(int(numbers.max()) + 1, 2)
+    wrong = np.argwhere((numbers < -1) | (numbers >= n_classes))
+    if wrong.size:
+        s, n = wrong[0].tolist()
+        raise LabelError(
+            f"the vote of source {s} on item {n} is {numbers[s, n]}; classes go from 0 to {n_classes - 1}, and -1 "
+            "stands for no vote."
+        )
+    n_sources, n_items = numbers.shape
+    names = check_names(source_names, n_sources, "source") or tuple(str(s) for s in range(n_sources))
+    ids = [str(n) for n in range(n_items)] if item_ids is None else [as_id(name) for name in item_ids]
+    if len(ids) != n_items:
+        raise ShapeError(f"there are {len(ids)} item ids for {n_items} items; give one each.")
+    sources, items = np.nonzero(numbers >= 0)
+    opinions = (
+        items.astype(np.int64),
+        sources.astype(np.int64),
+        numbers[sources, items].astype(np.int64),
+        np.ones(len(items)),
+    )
+    classes = [str(l) for l in range(n_classes)] if class_names is None else [*class_names]
+    return make_ballots(opinions, ids, names, classes)
+
+
+def _places_of(array: npt.NDArray[Any], class_names: Sequence[str] | None) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Names of classes as places; "" and None are -1."""
+    from veridical.jury.ids import in_order
+
+    texts = [[as_id(label) for label in row] for row in array.tolist()]
+    names = [*class_names] if class_names is not None else in_order({text for row in texts for text in row} - {""})
+    places = {name: l for l, name in enumerate(names)} | {"": -1}
+    for s, row in enumerate(texts):
+        for n, text in enumerate(row):
+            if text not in places:
+                raise LabelError(
+                    f"the vote of source {s} on item {n} is {text!r}, and the classes are: {', '.join(names)[:200]}."
+                )
+    return np.array([[places[text] for text in row] for row in texts], np.int64), names
+
+
+def ballots_of_predictions(predictions: Any) -> Ballots:
+    """Ballots of probability vectors: an opinion is a share for each class."""
+    from veridical.combine.pools import probabilities
+
+    n_sources, n_items, n_classes = predictions.n_sources, predictions.n_samples, predictions.n_classes
+    probs = probabilities(predictions, slice(0, n_items))
+    sources, items, labels = np.nonzero(np.nan_to_num(probs) > 0)
+    opinions = (
+        items.astype(np.int64),
+        sources.astype(np.int64),
+        labels.astype(np.int64),
+        probs[sources, items, labels],
+    )
+    ids = getattr(predictions, "sample_ids", None)
+    return make_ballots(
+        opinions,
+        [str(n) for n in range(n_items)] if ids is None else [as_id(name) for name in ids],
+        predictions.source_names or [str(s) for s in range(n_sources)],
+        predictions.class_names or [str(l) for l in range(n_classes)],
+        files=predictions.files,
+    )

@@ -1,0 +1,98 @@
+"""Columns of a long table of votes, from a CSV file, a Parquet file or a data frame."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from veridical._extras import require
+from veridical.errors import CorruptFileError, FileFormatError
+
+#: What the columns with a meaning may be called.
+ITEM = ("item", "sample", "task", "question")
+SOURCE = ("source", "juror", "worker", "annotator", "model", "judge")
+LABEL = ("label", "vote", "answer")
+CONFIDENCE = ("confidence",)
+RESERVED = (*ITEM, *SOURCE, *LABEL, *CONFIDENCE)
+
+Columns = Mapping[str, Sequence[Any]]
+
+
+def read_columns(path: Path) -> dict[str, list[Any]]:
+    """All columns of a table, by name."""
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise FileFormatError(f"{path} has the suffix {path.suffix!r}; a table of votes is a {' or '.join(_READERS)}.")
+    if not path.is_file():
+        raise FileFormatError(f"{path} does not exist; check the name.")
+    columns = reader(path)
+    if not columns or not len(next(iter(columns.values()))):
+        raise FileFormatError(f"{path} has no rows; write one row per vote, with the columns item, source and label.")
+    return columns
+
+
+def _read_csv(path: Path) -> dict[str, list[Any]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.reader(file, strict=True)
+            names = [name.strip() for name in next(lines, [])]
+            _check_names(names, path)
+            same: dict[str, str] = {}  # one copy of each text, however many rows hold it
+            columns: list[list[str]] = [[] for _ in names]
+            for row in lines:
+                if len(row) != len(names):
+                    if not row:
+                        continue
+                    raise CorruptFileError(
+                        f"line {lines.line_num} of {path} has {len(row)} entries, and there are {len(names)} columns; "
+                        "it may be truncated: write it again."
+                    )
+                for column, cell in zip(columns, row, strict=True):
+                    column.append(same.setdefault(cell, cell))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise CorruptFileError(f"{path} is not a .csv table in UTF-8 ({str(error)[:100]}); write it again.") from error
+    return dict(zip(names, columns, strict=True))
+
+
+def _check_names(names: Sequence[str], path: Path) -> None:
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise FileFormatError(f"{path} has two columns called {repeated!r}; give each column its own name.")
+
+
+def _read_parquet(path: Path) -> dict[str, list[Any]]:
+    parquet = require("pyarrow.parquet", "parquet")
+    try:
+        table = parquet.read_table(path)
+    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+        reason = str(error).strip().partition("\n")[0][:100]
+        raise CorruptFileError(f"{path} is not a .parquet table ({reason}); write it again.") from error
+    _check_names(table.column_names, path)
+    return {name: table.column(name).to_pylist() for name in table.column_names}
+
+
+def columns_of_frame(frame: Any) -> dict[str, list[Any]]:
+    """The columns of a pandas DataFrame."""
+    return {str(name): frame[name].tolist() for name in frame.columns}
+
+
+_READERS: dict[str, Callable[[Path], dict[str, list[Any]]]] = {".csv": _read_csv, ".parquet": _read_parquet}
+
+
+def column(columns: Columns, names: Sequence[str], where: str) -> Sequence[Any]:
+    """The column that goes by one of the names."""
+    present = [name for name in columns if name.lower() in names]
+    if len(present) == 1:
+        return columns[present[0]]
+    if present:
+        raise FileFormatError(f"{where} has the columns {' and '.join(present)}, which mean the same; keep one.")
+    raise FileFormatError(
+        f"{where} has no column {names[0]} (columns: {', '.join(columns)[:200]}); write item, source and label."
+    )
+
+
+def has_column(columns: Columns, names: Sequence[str]) -> bool:
+    """Whether a column goes by one of the names."""
+    return any(name.lower() in names for name in columns)

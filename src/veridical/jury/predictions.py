@@ -1,0 +1,85 @@
+"""Tables of votes as predictions, for every command that takes those."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veridical.errors import ShapeError
+from veridical.jury.ballots import Ballots
+from veridical.jury.columns import ITEM, LABEL, column, read_columns
+from veridical.jury.ids import as_id
+from veridical.jury.tables import ballots_of_table
+from veridical.predictions import Predictions
+
+_MOST_NUMBERS = 1 << 29
+
+
+def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Sequence[str] | None = None) -> Predictions:
+    """A long table of votes (item, source, label) as :class:`veridical.Predictions`, one vector per source and item.
+
+    Parameters
+    ----------
+    path : path
+        A ``.csv`` or ``.parquet``, as in :func:`veridical.judge`.  Items are samples, their ids the sample ids.
+    gold : path or mapping of id and label, optional
+        Known answers; they become the labels.
+    classes : sequence of str, optional
+        All classes in order; by default those that occur.
+
+    Returns
+    -------
+    Predictions
+        Items that nobody answered are left out.  Votes that are mostly absent should rather go to
+        :func:`veridical.judge`, which never makes vectors of them.
+    """
+    where = Path(path)
+    answers = _answers(gold)
+    ballots = ballots_of_table(
+        read_columns(where),
+        str(where),
+        classes=None if classes is None else [as_id(name) for name in classes],
+        more_classes=[] if answers is None else [*answers.values()],
+        files=[where],
+    )
+    return predictions_of(ballots, answers)
+
+
+def _answers(gold: Any) -> dict[str, str] | None:
+    if gold is None:
+        return None
+    if isinstance(gold, (str, os.PathLike)):
+        columns = read_columns(Path(gold))
+        ids, labels = column(columns, ITEM, str(gold)), column(columns, (*LABEL, "gold", "truth"), str(gold))
+        return {as_id(item): as_id(label) for item, label in zip(ids, labels, strict=True) if as_id(label)}
+    return {as_id(item): as_id(label) for item, label in dict(gold).items()}
+
+
+def predictions_of(ballots: Ballots, answers: dict[str, str] | None = None) -> Predictions:
+    """The votes as an array (S, N, L), NaN where a source has none."""
+    votes = ballots.votes
+    if int(np.prod(votes.shape, dtype=object)) > _MOST_NUMBERS:
+        n_sources, n_items, n_classes = votes.shape
+        raise ShapeError(
+            f"{n_sources} sources, {n_items} items and {n_classes} classes are too many for vectors; use "
+            "'veridical jury' or veridical.judge, which take votes as they are."
+        )
+    probs = np.full(votes.shape, np.nan, np.float32)
+    probs[votes.sources, votes.items] = 0.0
+    probs[votes.sources[votes.entries], votes.items[votes.entries], votes.labels] = votes.values
+    ids = [ballots.item_ids[n] for n in ballots.answered]
+    labels = None if answers is None else [answers.get(item) for item in ids]
+    predictions = Predictions(
+        probs,
+        labels,
+        source_names=ballots.source_names,
+        class_names=ballots.class_names,
+        sample_ids=ids,
+    )
+    predictions.is_votes = bool((votes.values == 1.0).all())
+    predictions.files = ballots.files
+    return predictions

@@ -1,0 +1,184 @@
+"""Long tables of votes: one row per vote, with the item, the source, and a label or a probability for each class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veridical.combine.combined import Floats
+from veridical.errors import FileFormatError, LabelError, NotFiniteError, NotNormalisedError
+from veridical.jury.ballots import Ballots, make_ballots
+from veridical.jury.columns import CONFIDENCE, ITEM, LABEL, RESERVED, SOURCE, Columns, column, has_column
+from veridical.jury.ids import as_id, in_order
+
+#: How far from one the probabilities of a row may sum.
+_SUM_TOLERANCE = 1e-3
+#: Prefix of a column that holds the probability of the class named after it.
+PROBABILITY = "p_"
+
+
+def ballots_of_table(
+    columns: Columns,
+    where: str,
+    *,
+    classes: Sequence[str] | None = None,
+    more_classes: Sequence[str] = (),
+    files: Sequence[Path] = (),
+) -> Ballots:
+    """Votes of a long table.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+    where : str
+        What the table is called in a message.
+    classes : sequence of str, optional
+        All classes, in order; a vote for any other is an error.  By default the classes are those that have votes.
+    more_classes : sequence of str
+        Classes that exist besides those that have votes: answers in a file of gold labels.
+    """
+    ids = [as_id(value) for value in column(columns, ITEM, where)]
+    names = [as_id(value) for value in column(columns, SOURCE, where)]
+    for what, values in (("item", ids), ("source", names)):
+        if "" in values:
+            raise FileFormatError(
+                f"row {values.index('') + 1} of {where} has no {what}; name it, or leave the row out."
+            )
+    item_ids, items = _numbered(ids)
+    source_names, sources = _numbered(names)
+    if has_column(columns, LABEL):
+        class_names, rows, labels, values, notes = _labels(columns, where, classes, more_classes)
+    else:
+        class_names, rows, labels, values, notes = _probabilities(columns, where, classes)
+    notes += _repeated(items, sources, rows, item_ids, source_names)
+    opinions = (items[rows], sources[rows], labels, values)
+    return make_ballots(opinions, item_ids, source_names, class_names, notes, files)
+
+
+def _numbered(names: Sequence[str]) -> tuple[list[str], Any]:
+    """The different names in order of appearance, and the place of each row's name."""
+    places: dict[str, int] = {}
+    rows = np.fromiter((places.setdefault(name, len(places)) for name in names), np.int64, len(names))
+    return list(places), rows
+
+
+def _labels(
+    columns: Columns, where: str, classes: Sequence[str] | None, more_classes: Sequence[str]
+) -> tuple[list[str], Any, Any, Any, list[str]]:
+    """Classes; row, label and value of each opinion; notes."""
+    texts = [as_id(value) for value in column(columns, LABEL, where)]
+    class_names = [*classes] if classes is not None else in_order({*texts, *more_classes} - {""})
+    places = {name: l for l, name in enumerate(class_names)} | {"": -1}
+    unknown = next((row for row, text in enumerate(texts) if text not in places), None)
+    if unknown is not None:
+        item = as_id(column(columns, ITEM, where)[unknown])
+        raise LabelError(
+            f"row {unknown + 1} of {where}: the vote on item {item} is {texts[unknown]!r}, and the classes are "
+            f"{', '.join(class_names)[:200]}; correct the vote, or give all classes."
+        )
+    labels = np.fromiter((places[text] for text in texts), np.int64, len(texts))
+    rows = np.flatnonzero(labels >= 0)
+    notes = []
+    if len(rows) < len(labels):
+        n = len(labels) - len(rows)
+        notes.append(f"{n} row{'s have' if n > 1 else ' has'} no label: abstentions, which are not votes.")
+    if not has_column(columns, CONFIDENCE):
+        return class_names, rows, labels[rows], np.ones(len(rows)), notes
+    confidence = _confidences(columns, where)[rows]
+    return class_names, *_spread(rows, labels[rows], confidence, len(class_names)), notes
+
+
+def _confidences(columns: Columns, where: str) -> Any:
+    """Confidence of each row; a vote without one is sure."""
+    result = np.ones(len(column(columns, CONFIDENCE, where)))
+    for row, value in enumerate(column(columns, CONFIDENCE, where)):
+        number = 1.0 if as_id(value) == "" else _number(value, f"row {row + 1} of {where}: the confidence")
+        if not 0 <= number <= 1:
+            raise NotFiniteError(f"row {row + 1} of {where}: the confidence is {number:g}; it is a number from 0 to 1.")
+        result[row] = number
+    return result
+
+
+def _spread(rows: Any, labels: Any, confidence: Any, n_classes: int) -> tuple[Any, Any, Any]:
+    """Opinions of labels with a confidence; the rest of it is shared equally by the other classes."""
+    others = np.repeat(((1.0 - confidence) / max(n_classes - 1, 1))[:, None], n_classes, axis=1)
+    others[np.arange(len(rows)), labels] = confidence
+    vote, label = np.nonzero(others)
+    return rows[vote], label.astype(np.int64), others[vote, label]
+
+
+def _probabilities(
+    columns: Columns, where: str, classes: Sequence[str] | None
+) -> tuple[list[str], Any, Any, Any, list[str]]:
+    """The same for a column of probabilities per class; a row without any is an abstention."""
+    named = [name for name in columns if name.lower() not in RESERVED]
+    if all(name.startswith(PROBABILITY) for name in named):
+        class_names = [name.removeprefix(PROBABILITY) for name in named]
+    else:
+        class_names = named
+    if len(named) < 2:
+        raise FileFormatError(
+            f"{where} has no column label and fewer than two columns of probabilities (columns: "
+            f"{', '.join(columns)[:200]}); write item, source and label, or a column per class."
+        )
+    if classes is not None and [*classes] != class_names:
+        raise LabelError(
+            f"the columns of {where} are {', '.join(class_names)[:100]}, and the classes are "
+            f"{', '.join(classes)[:100]}; name the columns after the classes."
+        )
+    n_rows = len(columns[named[0]])
+    values: Floats = np.empty((n_rows, len(named)))
+    for l, name in enumerate(named):
+        for row, value in enumerate(columns[name]):
+            text = as_id(value)
+            values[row, l] = math.nan if text == "" else _number(value, f"row {row + 1} of {where}: {name}")
+    silent: Any = np.isnan(values).all(axis=1)
+    _check_rows(values, silent, named, where)
+    kept = np.where(silent[:, None], 0.0, values)
+    rows, labels = np.nonzero(kept)
+    n = int(silent.sum())
+    notes = [f"{n} row{'s have' if n > 1 else ' has'} no probabilities: abstentions."] if n else []
+    return class_names, rows, labels.astype(np.int64), kept[rows, labels], notes
+
+
+def _check_rows(values: Any, silent: Any, names: Sequence[str], where: str) -> None:
+    bad = ~silent[:, None] & ~((values >= 0) & (values <= 1 + _SUM_TOLERANCE))
+    if bad.any():
+        row, l = np.argwhere(bad)[0].tolist()
+        raise NotFiniteError(
+            f"row {row + 1} of {where}: {names[l]} is {values[row, l]:g}; probabilities are numbers from 0 to 1."
+        )
+    off = np.flatnonzero(~silent & (np.abs(np.nan_to_num(values).sum(axis=1) - 1.0) > _SUM_TOLERANCE))
+    if off.size:
+        total = values[off[0]].sum()
+        raise NotNormalisedError(
+            f"row {off[0] + 1} of {where}: the probabilities sum to {total:g}; divide them by their sum."
+        )
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise FileFormatError(f"{what} is {str(value)[:40]!r}; write a number.") from None
+
+
+def _repeated(items: Any, sources: Any, rows: Any, item_ids: Sequence[str], source_names: Sequence[str]) -> list[str]:
+    """What is said of sources that have several rows for an item."""
+    voted = np.unique(rows)
+    _, first, counts = np.unique(
+        items[voted] * len(source_names) + sources[voted], return_index=True, return_counts=True
+    )
+    several = np.flatnonzero(counts > 1)
+    if not several.size:
+        return []
+    row = voted[first[several[np.argmin(first[several])]]]
+    return [
+        f"{several.size} pair{'s' * (several.size > 1)} of item and source {'have' if several.size > 1 else 'has'} "
+        f"several votes (the first is {source_names[sources[row]]} on {item_ids[items[row]]}): they count as draws, "
+        "and their shares as one vote."
+    ]

@@ -1,0 +1,102 @@
+"""The verdict of a jury as one HTML page: notes, jurors, who repeats whom, and the least certain items."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+
+from veridical._atomic import write_atomically
+from veridical._names import printable
+from veridical._outputs import check_outputs, check_report_target
+from veridical.jury import JuryResult
+from veridical.jury.clusters import order_by_dependence
+from veridical.plots.sources import dependence_matrix
+from veridical.report.html_page import page_resource, theme_css
+from veridical.report.svg import Drawing, inline_svg, new_axes
+
+#: The matrix shows at most so many jurors, those with the most votes; tables show so many rows.
+_MOST_IN_MATRIX, _MOST_JURORS, _MOST_ITEMS = 60, 500, 25
+
+
+def write_jury_report(result: JuryResult, path: str | Path, *, title: str = "The jury") -> None:
+    """Write the page; it appears whole or not at all."""
+    target = check_report_target(path)
+    check_outputs({"path": target}, result.files)
+    write_atomically(target, render_jury(result, title).encode())
+
+
+def render_jury(result: JuryResult, title: str = "The jury") -> str:
+    """The page as one HTML document without scripts."""
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(page_resource),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    heading, rows = result.rows()
+    return environment.get_template("jury.html.j2").render(
+        title=printable(title),
+        style=Markup(theme_css() + "\n" + page_resource("page.css")),
+        tiles=_tiles(result),
+        notes=[printable(note) for note in result.notes],
+        heading=heading,
+        rows=rows[:_MOST_JURORS],
+        n_left_out=max(len(rows) - _MOST_JURORS, 0),
+        matrix=_matrix(result),
+        n_in_matrix=min(len(result.jurors), _MOST_IN_MATRIX),
+        uncertain=_uncertain(result),
+    )
+
+
+def _tiles(result: JuryResult) -> list[tuple[str, str, str]]:
+    answered = result.answered
+    effective = float(result.effective_jurors[answered].mean())
+    votes = float(result.n_votes[answered].mean())
+    tiles = [
+        ("Items", f"{len(result.item_ids):,}", f"{int(answered.sum()):,} with votes"),
+        ("Jurors", f"{len(result.jurors):,}", f"{int(result.n_votes.sum()):,} votes"),
+        ("Independent jurors per item", f"{effective:.1f}", f"of {votes:.1f} that voted"),
+        ("Mean confidence", f"{100 * float(result.confidence[answered].mean()):.1f}%", "of the answers"),
+    ]
+    if result.calibration is not None:
+        choice = result.calibration
+        tiles.append(("Right on known answers", f"{100 * choice.accuracy:.1f}%", f"{choice.n_gold:,} left out in turn"))
+    return tiles
+
+
+def _matrix(result: JuryResult) -> Markup | None:
+    if len(result.jurors) < 2:
+        return None
+    n_votes = np.array([juror.n_votes for juror in result.jurors])
+    shown = np.sort(np.argsort(-n_votes, kind="stable")[:_MOST_IN_MATRIX])
+    dependence = result.consensus.dependence[np.ix_(shown, shown)]
+    order = order_by_dependence(dependence)
+    names = [result.jurors[shown[s]].name for s in order]
+    figure, axes = new_axes(7.2, 6.6, left=1.5, bottom=1.5)
+    dependence_matrix(dependence[np.ix_(order, order)], names, legend=True, ax=axes)
+    return inline_svg(Drawing("dependence", "Dependence of the jurors on each other, similar ones together", figure))
+
+
+def _uncertain(result: JuryResult) -> list[list[str]]:
+    """Item, label, confidence, runner-up and votes of the answers with the lowest confidence."""
+    answered = np.flatnonzero(result.answered)
+    least = answered[np.argsort(result.confidence[answered], kind="stable")[:_MOST_ITEMS]]
+    rows = []
+    for n in least:
+        order = np.argsort(-result.probs[n], kind="stable")
+        second = next(int(l) for l in order if l != result.label[n])
+        rows.append(
+            [
+                printable(result.item_ids[n]),
+                printable(result.class_names[result.label[n]]),
+                f"{100 * result.confidence[n]:.1f}%",
+                f"{printable(result.class_names[second])} ({100 * result.probs[n, second]:.1f}%)",
+                str(int(result.n_votes[n])),
+                f"{result.effective_jurors[n]:.1f}",
+            ]
+        )
+    return rows
