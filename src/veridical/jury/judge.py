@@ -199,8 +199,7 @@ def _match_gold(known: Mapping[str, str] | Sequence[Any] | None, ballots: Ballot
 
 def _class_name(label: Any, ballots: Ballots) -> str:
     """The name of a class, which an array gives as its place or as its name."""
-    is_place = isinstance(label, int) and not isinstance(label, bool)
-    if is_place and 0 <= label < len(ballots.class_names):
+    if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < len(ballots.class_names):
         return ballots.class_names[label]
     return as_id(label)
 
