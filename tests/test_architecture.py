@@ -39,6 +39,7 @@ PACKAGES = {
     "training": {"predictions"},
     "data": {"predictions"},
     "evaluation": {"predictions", "combine", "metrics", "calibrate"},
+    "ensemble": {"predictions", "combine", "calibrate", "evaluation"},
     "plots": {"predictions", "combine", "metrics", "evaluation"},
     "report": {"predictions", "combine", "metrics", "calibrate", "evaluation", "plots", "jury"},
     "paper": {"predictions", "metrics", "calibrate", "data", "evaluation"},

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from veridical.combine import Consensus, Truth, consensus, discover
     from veridical.data import load_demo, load_demo_jury
+    from veridical.ensemble import CalibratedEnsemble
     from veridical.evaluation import (
         Auto,
         apply_calibrator,
@@ -58,6 +59,7 @@ _HOMES = {
     "predictions.files": ("load", "save"),
     "data": ("load_demo", "load_demo_jury"),
     "jury": ("JuryResult", "fit_dawid_skene", "judge", "load_votes"),
+    "ensemble": ("CalibratedEnsemble",),
     "report": ("Report", "build_report"),
     "combine": ("Consensus", "Truth", "consensus", "discover"),
     "calibrate": (
@@ -101,6 +103,7 @@ __all__ = [
     "IRM",
     "PTDE",
     "Auto",
+    "CalibratedEnsemble",
     "Consensus",
     "ConsensusPool",
     "EnsembleTemperature",

@@ -131,6 +131,14 @@ class GoldWarning(VeridicalWarning):
     """Known answers are about items that have no votes, or their ids match those of the votes only as numbers."""
 
 
+class UnseenClassWarning(VeridicalWarning):
+    """Samples have a class that no member was fitted on, and were left out of the calibration."""
+
+
+class SampleWeightWarning(VeridicalWarning):
+    """Some members take no sample weights."""
+
+
 class NotConvergedWarning(VeridicalWarning):
     """A fit stopped at the edge of what it may try; the result is usable, and the message says what to look at."""
 

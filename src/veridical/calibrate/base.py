@@ -16,7 +16,7 @@ import numpy as np
 from veridical._kernels.full_vectors import replace_winning_score, restore_winners
 from veridical._parallel import resolve_threads, run_blocks
 from veridical._progress import Progress, no_progress
-from veridical.calibrate.parameters import ParametersAsFields, UnfittedCalibratorError
+from veridical.calibrate.parameters import ParametersAsFields, UnfittedCalibratorError, reject_estimators
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.combiner import Combiner, fit_combiner
 from veridical.combine.pools import row_blocks
@@ -210,6 +210,7 @@ class Calibrator(ParametersAsFields):
             if self.kind not in ("probs", values.kind):
                 raise ParameterError(f"kind={self.kind!r} contradicts the predictions, which hold {values.kind!r}.")
             return values
+        reject_estimators(values, type(self).__name__, self.name)
         if n_dimensions(values) == 2:
             values = as_numbers(values, "the array of predictions")
             if self.needs_sources:
