@@ -60,10 +60,13 @@ def calibrators(names: list[str], seed: int) -> dict[str, vd.calibrate.Calibrato
     return made
 
 
+#: For "auto-few": what is quick to fit.
 CANDIDATES = [
-    ("mean", "temperature"), ("mean", "ets"), ("mean", "vector"), ("atde", "temperature"),
-    ("linear-pool", "linear-pool"), ("linear-pool", "temperature"), ("log-pool", "log-pool"), ("log-pool", "temperature"), ("log-pool", "vector"),
-]  # fmt: skip
+    *(("mean", method) for method in ("temperature", "ets", "vector")),
+    ("atde", "temperature"),
+    *(("linear-pool", method) for method in ("linear-pool", "temperature")),
+    *(("log-pool", method) for method in ("log-pool", "temperature", "vector")),
+]
 
 
 def losses(name: str, seed: int, names: list[str], seconds: dict[str, float]) -> dict[tuple[str, str], float]:
