@@ -1,6 +1,6 @@
 """What a calibrated ensemble should serve, and how "auto" should choose: log loss on data that ships with scikit-learn.
 
-    python benchmarks/ensemble.py [--seeds 10] [--methods identity temperature log-pool+temperature auto]
+    python benchmarks/ensemble.py [--seeds 10] [--methods identity temperature log-pool simplest auto]
 
 Half of each data set is for training, half for the score, ten times.  Members are fitted out of fold once; then every
 method is fitted on the same out-of-fold predictions and served in three ways:
@@ -30,6 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import veridical as vd
+from veridical.ensemble.choice import CANDIDATES, fit_best
 from veridical.ensemble.members import fit_member
 from veridical.ensemble.out_of_fold import fit_out_of_fold, route_by_hand
 from veridical.ensemble.sources import all_scores
@@ -49,24 +50,20 @@ def members(seed: int) -> list[tuple[str, object]]:
     ]
 
 
-def calibrators(names: list[str], seed: int) -> dict[str, vd.calibrate.Calibrator]:
-    made = {}
+def calibrators(names: list[str], seed: int) -> dict[str, vd.calibrate.Calibrator | None]:
+    """ "auto" is the ensemble's own choice; "simplest" is that of veridical.Auto among the same candidates."""
+    made: dict[str, vd.calibrate.Calibrator | None] = {}
+    options = {"objective": "distribution", "keep_labels": False, "random_state": seed}
     for name in names:
-        if name.startswith("auto"):
-            few = {"candidates": CANDIDATES} if name == "auto-few" else {}
-            made[name] = vd.Auto(objective="distribution", keep_labels=False, random_state=seed, **few)
+        if name == "auto":
+            made[name] = None
+        elif name == "simplest":
+            made[name] = vd.Auto(candidates=list(CANDIDATES), **options)
+        elif name == "simplest of all":
+            made[name] = vd.Auto(**options)
         else:
             made[name] = resolve_method(name).make(seed)
     return made
-
-
-#: For "auto-few": what is quick to fit.
-CANDIDATES = [
-    *(("mean", method) for method in ("temperature", "ets", "vector")),
-    ("atde", "temperature"),
-    *(("linear-pool", method) for method in ("linear-pool", "temperature")),
-    *(("log-pool", method) for method in ("log-pool", "temperature", "vector")),
-]
 
 
 def losses(name: str, seed: int, names: list[str], seconds: dict[str, float]) -> dict[tuple[str, str], float]:
@@ -86,7 +83,7 @@ def losses(name: str, seed: int, names: list[str], seconds: dict[str, float]) ->
     result = {}
     for method, calibrator in calibrators(names, seed).items():
         start = time.process_time()
-        calibrator.fit(predictions)
+        calibrator = fit_best(predictions, seed)[0] if calibrator is None else calibrator.fit(predictions)
         seconds[method] = seconds.get(method, 0.0) + time.process_time() - start
 
         def answer(scores: np.ndarray, calibrator: vd.calibrate.Calibrator = calibrator) -> np.ndarray:
@@ -105,7 +102,7 @@ def losses(name: str, seed: int, names: list[str], seconds: dict[str, float]) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
-    names = ["identity", "temperature", "log-pool+temperature", "auto"]
+    names = ["identity", "temperature", "log-pool", "log-pool+temperature", "simplest", "auto"]
     parser.add_argument("--methods", nargs="+", default=names)
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
     options = parser.parse_args()

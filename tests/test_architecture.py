@@ -31,10 +31,11 @@ MODULES = {
 #: Package -> packages that it may import.  Earlier packages never import later ones.
 PACKAGES = {
     "_kernels": {"errors"},
-    "predictions": set(),
-    "combine": {"_kernels", "predictions"},
-    "metrics": {"_kernels", "predictions", "combine"},
-    "calibrate": {"_kernels", "predictions", "combine", "metrics"},
+    "arrays": set(),
+    "predictions": {"arrays"},
+    "combine": {"_kernels", "arrays", "predictions"},
+    "metrics": {"_kernels", "arrays", "predictions", "combine"},
+    "calibrate": {"_kernels", "arrays", "predictions", "combine", "metrics"},
     "jury": {"predictions", "combine", "calibrate"},
     "training": {"predictions"},
     "data": {"predictions"},

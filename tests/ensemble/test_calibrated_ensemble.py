@@ -82,14 +82,14 @@ def test_calibrator_sees_only_predictions_of_unseen_samples():
     """A tree that knows its training samples by heart is no better than chance on labels that are random."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((400, 5)), rng.integers(0, 2, 400)
-    ensemble = vd.CalibratedEnsemble([DecisionTreeClassifier(random_state=0)], method="platt").fit(X, y)
+    ensemble = vd.CalibratedEnsemble([DecisionTreeClassifier(random_state=0)], method="platt", serve="refit").fit(X, y)
     assert ensemble.estimators_[0][0].score(X, y) == 1.0
     assert ensemble.predict_confidence(rng.standard_normal((200, 5))).max() < 0.6
 
 
 def test_refit_members_are_those_of_a_plain_fit(wine):
     X, X_test, y, _ = wine
-    ensemble = vd.CalibratedEnsemble(members(), method="mean").fit(X, y)
+    ensemble = vd.CalibratedEnsemble(members(), method="mean", serve="refit").fit(X, y)
     alone = [clone(member).fit(X, y).predict_proba(X_test) for _, member in members()]
     np.testing.assert_allclose(ensemble.predict_proba(X_test), np.mean(alone, axis=0), atol=1e-6)
 
@@ -109,6 +109,14 @@ def test_every_kind_of_method(wine, method):
     X, X_test, y, y_test = wine
     ensemble = vd.CalibratedEnsemble([LOGISTIC, GaussianNB()], method=method, cv=3).fit(X, y)
     assert log_loss(y_test, ensemble.predict_proba(X_test)) < 0.4
+    if method == "auto":
+        losses = [row["score"] for row in ensemble.candidates_]
+        assert losses == sorted(losses)
+        assert len(losses) == 10
+        rows = {(row["combine"], row["method"]): row for row in ensemble.candidates_}
+        chosen = rows[ensemble.calibrator_.combine, ensemble.calibrator_.name]
+        pool = rows["log-pool", "log-pool"]
+        assert chosen is (pool if pool["behind"] <= pool["behind_spread"] else ensemble.candidates_[0])
     again = vd.CalibratedEnsemble([LOGISTIC, GaussianNB()], method=method, cv=3).fit(X, y)
     assert (again.predict_proba(X_test) == ensemble.predict_proba(X_test)).all()
 
@@ -293,7 +301,7 @@ def test_weights_reach_members_and_calibrator():
     weights = np.where(y == 1, 5.0, 1.0)
     pair = [make_pipeline(StandardScaler(), LogisticRegression()), GaussianNB()]
     plain = vd.CalibratedEnsemble(pair, method="vector").fit(X, y)
-    weighted = vd.CalibratedEnsemble(pair, method="vector").fit(X, y, sample_weight=weights)
+    weighted = vd.CalibratedEnsemble(pair, method="vector", serve="refit").fit(X, y, sample_weight=weights)
     assert weighted.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.15
     alone = clone(pair[1]).fit(X, y, sample_weight=weights)
     np.testing.assert_allclose(weighted.estimators_[0][1].class_prior_, alone.class_prior_)
@@ -331,6 +339,7 @@ def test_metadata_routing():
                 ],
                 method="mean",
                 cv=GroupKFold(3),
+                serve="refit",
             )
             .set_fit_request(sample_weight=True)
             .set_score_request(sample_weight=True)

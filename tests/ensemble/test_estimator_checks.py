@@ -24,7 +24,7 @@ def expected_failures(ensemble):
 @parametrize_with_checks(
     [
         vd.CalibratedEnsemble(
-            [("logistic", LogisticRegression(C=1)), ("bayes", GaussianNB())], method="temperature", cv=3
+            [("logistic", LogisticRegression(C=1)), ("bayes", GaussianNB())], method="temperature", cv=3, serve="refit"
         ),
         vd.CalibratedEnsemble(
             [LogisticRegression(C=1), DecisionTreeClassifier(max_depth=3, random_state=0)],

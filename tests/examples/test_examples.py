@@ -36,3 +36,14 @@ def test_monitor_alerts_after_the_drift_begins(tmp_path):
 
 def test_monitor_is_quiet_without_drift():
     assert "no alert" in run_example("monitor_calibration.py", "--hours", 72, "--drift-from", 72)
+
+
+def test_calibrated_ensemble_compares_with_scikit_learn():
+    text = run_example("calibrated_ensemble.py", "--seeds", 1, "--data", "iris")
+    rows = {line[2:22].strip(): line[22:].split() for line in text.splitlines()[1:]}
+    assert set(rows) == {
+        "CalibratedEnsemble", "voting", "voting, sigmoid", "voting, isotonic", "voting, temperature", "stacking",
+    }  # fmt: skip
+    ours, stacking = float(rows["CalibratedEnsemble"][0]), float(rows["stacking"][0])
+    assert 0 < ours < 0.5
+    assert float(rows["stacking"][4]) == pytest.approx(stacking - ours, abs=2e-4)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from veridical.calibrate import Calibrator, Identity
 from veridical.combine import discover
 from veridical.combine.combined import Floats
+from veridical.ensemble.choice import fit_best
 from veridical.ensemble.members import (
     Classes,
     all_classes,
@@ -34,7 +35,6 @@ from veridical.ensemble.out_of_fold import (
 )
 from veridical.ensemble.sources import Source, all_scores
 from veridical.errors import LabelError, NotConvergedWarning, ParameterError
-from veridical.evaluation.auto import Auto
 from veridical.evaluation.methods import resolve_method
 from veridical.predictions import Predictions
 from veridical.predictions.validation import check_choice, check_flag
@@ -60,15 +60,17 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
         ``ExtraTreesClassifier`` given alone become the sources.
     method : str or Calibrator
         The name of a calibrator ("temperature", "ptde"), a calibrator on a way of combining ("log-pool+vector"), or a
-        way of combining alone ("mean", "atde").  "auto" chooses by cross-validated log loss.
+        way of combining alone ("mean", "atde").  "auto" chooses by cross-validated log loss: the log
+        pool, unless another of nine is better by more than one standard error.
     cv : int, splitter or iterable of (train, test) indices
         As in scikit-learn: stratified folds for a number.  Grouped folds keep groups together: give ``groups`` to
         ``fit``.  With a time-series splitter only samples of test parts take part in calibration.
     prefit : bool
         The estimators are fitted already, on other samples; all samples given to ``fit`` are for calibration.
-    serve : {"refit", "folds"}
+    serve : {"folds", "refit"}
         Whether members are fitted again on all samples, or the copies of the folds stay: each copy's predictions are
-        calibrated, and the results averaged.
+        calibrated, and the results averaged.  ``benchmarks/ensemble.py`` compares the two; the copies take as many
+        times longer to predict as there are folds.
     n_jobs : int, optional
         Members fitted at the same time, with joblib.
     random_state : int or None
@@ -82,6 +84,8 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
     source_names_ : tuple of str
     calibrator_ : Calibrator
         Fitted on ``n_calibration_samples_`` predictions of samples that members had not seen.
+    candidates_ : list of dict
+        With ``method="auto"``: cross-validated log loss of each pair of combiner and method, the best first.
     n_calibration_samples_ : int
     n_features_in_, feature_names_in_
         Where the first member has them.
@@ -117,7 +121,7 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
         cv: Any = 5,
         *,
         prefit: bool = False,
-        serve: str = "refit",
+        serve: str = "folds",
         n_jobs: int | None = None,
         random_state: int | None = 0,
     ) -> None:
@@ -149,7 +153,10 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
         predictions = calibration.predictions(self._margin_scales, self.classes_)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)  # members that are always right are not a fault
-            self.calibrator_: Calibrator = calibrator.fit(predictions)
+            if calibrator is None:
+                self.calibrator_, self.candidates_ = fit_best(predictions, self.random_state)
+            else:
+                self.calibrator_ = calibrator.fit(predictions)
         self.n_calibration_samples_: int = predictions.n_samples
         self._copies: list[list[Source]] = copies
         self.source_names_: tuple[str, ...] = tuple(source.name for source in copies[0])
@@ -239,13 +246,13 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
 
     # Fitting --------------------------------------------------------------------------------------------------------
 
-    def _calibrator(self) -> Calibrator:
-        """A new calibrator as ``method`` says."""
+    def _calibrator(self) -> Calibrator | None:
+        """A new calibrator as ``method`` says; None where one is to be chosen."""
         if isinstance(self.method, Calibrator):
             copy: Calibrator = clone(self.method)
             return copy
         if isinstance(self.method, str) and self.method.strip().lower() == "auto":
-            return Auto(objective="distribution", keep_labels=False, random_state=self.random_state)
+            return None
         method = resolve_method(self.method)
         return Identity(combine=method.combiner) if method.calibrator is None else method.make(self.random_state)
 
