@@ -31,15 +31,17 @@ MODULES = {
 #: Package -> packages that it may import.  Earlier packages never import later ones.
 PACKAGES = {
     "_kernels": {"errors"},
+    "_numpy_kernels": {"_kernels"},
     "arrays": set(),
     "predictions": {"arrays"},
-    "combine": {"_kernels", "arrays", "predictions"},
+    "combine": {"_kernels", "_numpy_kernels", "arrays", "predictions"},
     "metrics": {"_kernels", "arrays", "predictions", "combine"},
-    "calibrate": {"_kernels", "arrays", "predictions", "combine", "metrics"},
+    "calibrate": {"_kernels", "_numpy_kernels", "arrays", "predictions", "combine", "metrics"},
     "jury": {"predictions", "combine", "calibrate"},
     "training": {"predictions"},
     "data": {"predictions"},
-    "evaluation": {"predictions", "combine", "metrics", "calibrate"},
+    "evaluation": {"_kernels", "_numpy_kernels", "predictions", "combine", "metrics", "calibrate"},
+    "export": {"predictions", "combine", "calibrate"},
     "ensemble": {"predictions", "combine", "calibrate", "evaluation"},
     "plots": {"predictions", "combine", "metrics", "evaluation"},
     "report": {"predictions", "combine", "metrics", "calibrate", "evaluation", "plots", "jury"},
@@ -55,11 +57,15 @@ PACKAGES = {
         "report",
         "paper",
         "jury",
+        "export",
     },
 }
 
+#: Packages that only compute, and import nothing else.
+COMPUTING = {"_kernels", "_numpy_kernels"}
+
 MAY_IMPORT = MODULES | {
-    name: allowed if name == "_kernels" else allowed | MODULES.keys() for name, allowed in PACKAGES.items()
+    name: allowed if name in COMPUTING else allowed | MODULES.keys() for name, allowed in PACKAGES.items()
 }
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
 
 from veridical.errors import NotConvergedWarning
 
@@ -48,7 +47,9 @@ def minimise(
     options
         Those of SciPy's ``L-BFGS-B``.
     """
-    found: Any = scipy.optimize.minimize(  # type: ignore[call-overload]
+    from scipy.optimize import minimize
+
+    found: Any = minimize(  # type: ignore[call-overload]
         objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
     point = np.asarray(found.x, dtype=np.float64)

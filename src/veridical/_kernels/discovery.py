@@ -17,6 +17,8 @@ from collections import namedtuple
 
 import numpy as np
 
+from veridical._kernels.arguments import Options as Options  # caches of earlier versions look for them here
+from veridical._kernels.arguments import Outputs as Outputs
 from veridical._kernels.bits import float_of
 from veridical._kernels.elementary import log_into
 from veridical._kernels.jit import inner, kernel
@@ -24,17 +26,6 @@ from veridical._kernels.layouts import exact_mean, squared_distances, weighted_s
 from veridical._kernels.loading import check_sample, load_group, padded_shape, renormalise_sample
 from veridical._kernels.projection import project_onto_winner
 
-#: What the caller asks for: which samples are valid (``tolerance`` and ``rounding`` of their sums, ``skip_missing``),
-#: how far to iterate and what to keep; ``near`` is how many times ``eps`` the mean of a class may be wrong besides the
-#: rounding of its sum, ``exact_scores`` whether the scores in cache decide near-ties; ``weighted`` whether sources have
-#: weights other than one; ``tiny`` is the smallest normal number.
-Options = namedtuple(
-    "Options",
-    "tolerance rounding skip_missing keep_label tol max_iter margin group near exact_scores weighted eps tiny",
-)
-#: Where it goes: arrays over all samples; ``trace`` has no rows unless HV after each iteration is wanted.
-#: ``prediction`` is read as well: a label that is not negative is taken as it stands.
-Outputs = namedtuple("Outputs", "probs reliability hv prediction n_iter converged trace")
 #: Working memory of one sample, and of a group for ``weights``; ``z_bits`` is ``z`` seen as integers, ``influence``
 #: holds the weights of the sources that are present.
 Scratch = namedtuple("Scratch", "z z_bits z_next distance influence weights")

@@ -9,16 +9,13 @@ from collections import namedtuple
 
 import numpy as np
 
+from veridical._kernels.arguments import Layout as Layout  # caches of earlier versions look for it here
 from veridical._kernels.jit import inner
 from veridical._kernels.layouts import SOURCES_AT_ONCE, clear_source, scale_source, store_source, sum_sample
 from veridical._kernels.prefetch import prefetch
 
 #: Rows in cache are padded to a multiple of so many numbers, so that unrolled vector loops have no remainder.
 _SOURCES_IN_ROW, _CLASSES_IN_ROW = 16, 64
-
-#: A three-dimensional array inside one run of memory: where it starts, its steps from source to source and from sample
-#: to sample (the classes of a sample follow each other), and its shape.
-Layout = namedtuple("Layout", "start source_stride sample_stride n_sources n_samples n_classes")
 
 #: A group of samples in cache.  ``scores`` is (group, sources, classes) or (group, classes, sources), padded;
 #: ``totals`` (group, classes) is their sum over sources; the others are (group, sources): 1 where a source is

@@ -7,21 +7,21 @@ A method writes ``_fit`` and one of ``_confidence`` (for methods that correct th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from veridical._kernels.full_vectors import replace_winning_score, restore_winners
-from veridical._parallel import resolve_threads, run_blocks
+from veridical._numpy_kernels import kernel_for
+from veridical._parallel import resolve_threads
 from veridical._progress import Progress, no_progress
-from veridical.calibrate.parameters import ParametersAsFields, UnfittedCalibratorError, reject_estimators
+from veridical.calibrate.parameters import ParametersAsFields, reject_estimators, unfitted_error
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.combiner import Combiner, fit_combiner
-from veridical.combine.pools import row_blocks
+from veridical.combine.pools import over_rows
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
+from veridical.combine.small_arrays import combine_array
 from veridical.errors import ChangedSourcesWarning, LabelError, ParameterError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
@@ -231,12 +231,15 @@ class Calibrator(ParametersAsFields):
     def check_fitted(self) -> None:
         """Raise :class:`veridical.errors.UnfittedError`, also scikit-learn's NotFittedError, before ``fit``."""
         if not hasattr(self, "n_classes_"):
-            raise UnfittedCalibratorError(
+            raise unfitted_error()(
                 f"this {type(self).__name__} is not fitted; call fit with labelled predictions first."
             )
 
     def _combine(self, values: Any) -> Combined:
         self.check_fitted()
+        combined = self._combine_array(values)
+        if combined is not None:
+            return combined
         predictions = self._predictions(values)
         if predictions.n_classes != self.n_classes_:
             raise ShapeError(
@@ -245,6 +248,16 @@ class Calibrator(ParametersAsFields):
             )
         combiner, predictions = self._match_sources(predictions)
         return combiner.apply(predictions, self)
+
+    def _combine_array(self, values: Any) -> Combined | None:
+        """A small array that fits, in the shortest way; None for everything else."""
+        if type(values) is not np.ndarray or self.combiner_.name != "mean":
+            return None
+        combined = combine_array(values, self.kind, self.sources_axis, self)
+        fits = combined is not None and combined.n_classes == self.n_classes_
+        if fits and self._fixed_number_of_sources:
+            fits = values.shape[self.sources_axis] == self.n_sources_
+        return combined if fits else None
 
     def _match_sources(self, predictions: Predictions) -> tuple[Combiner, Predictions]:
         """Learned weights and the sources that they belong to, matched by name where both have names."""
@@ -278,7 +291,8 @@ class Calibrator(ParametersAsFields):
             return top_label_vectors(combined, self._confidence(combined), self.n_threads)
         probs = np.ascontiguousarray(self._distribution(combined), dtype=combined.probs.dtype)
         if self.keeps_labels:
-            _over_rows(
+            restore_winners = kernel_for(probs, "full_vectors", "restore_winners")
+            over_rows(
                 lambda part: restore_winners(probs[part], combined.prediction[part], LABEL_MARGIN),
                 probs,
                 self.n_threads,
@@ -332,14 +346,10 @@ def top_label_vectors(combined: Combined, confidence: Floats, n_threads: int | N
     probs = combined.probs.copy()
     # A top score of exactly one would leave nothing for the other classes, and an infinite loss where one is right.
     confidence = np.minimum(confidence, 1.0 - LABEL_MARGIN)
+    replace_winning_score = kernel_for(probs, "full_vectors", "replace_winning_score")
 
     def work(part: slice) -> None:
         replace_winning_score(probs[part], combined.prediction[part], confidence[part], LABEL_MARGIN)
 
-    _over_rows(work, probs, n_threads)
+    over_rows(work, probs, n_threads)
     return probs
-
-
-def _over_rows(work: Callable[[slice], None], rows: Array, n_threads: int | None) -> None:
-    """Call ``work`` with slices that cover the rows."""
-    run_blocks(work, row_blocks(*rows.shape), n_threads)

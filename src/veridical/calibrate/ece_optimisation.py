@@ -8,11 +8,11 @@ import numpy as np
 
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.binning import bins_of, check_edges, inner_edges
-from veridical.calibrate.descent import Booleans, Descent
 from veridical.calibrate.starting_point import BinnedGaps, tempered_accuracy
 from veridical.calibrate.state_checks import check_array, check_number
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.metrics.binned import MOST_BINS
+from veridical.metrics.sample import Booleans
 from veridical.predictions.validation import (
     RandomState,
     check_choice,
@@ -114,6 +114,8 @@ class OptHist(Calibrator):
     random_state: RandomState = None
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
+        from veridical.calibrate.descent import Descent  # loads the compiler and metrics
+
         score, correct = combined.confidence, combined.correct(labels)
         self.edges_ = inner_edges(score, self.n_bins)
         bins = bins_of(score, self.edges_)
@@ -129,7 +131,7 @@ class OptHist(Calibrator):
 
     def _confidence(self, combined: Combined) -> Floats:
         psi = self.psi_[bins_of(combined.confidence, self.edges_)]
-        return np.clip(combined.confidence - psi * self._reach(combined), 0.0, 1.0)
+        return np.minimum(np.maximum(combined.confidence - psi * self._reach(combined), 0.0), 1.0)
 
     def _reach(self, combined: Combined) -> Floats | float:
         """1 + h: by how much a sample's correction is that of its bin."""

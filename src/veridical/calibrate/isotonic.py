@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridical._kernels.isotonic import pool_violators
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.pools import row_blocks
+from veridical.combine.pools import over_rows
 from veridical.predictions.validation import Array
 
 #: Breaks ties between scores that were fitted as equal, in the order that they had.
@@ -35,6 +34,8 @@ def fit_steps(scores: Floats, right_scores: Floats) -> tuple[Floats, Floats]:
     needs only as many blocks as there are right scores, not as many as pairs: sorting the scores is the one
     thing left that takes time in their number.
     """
+    from veridical._kernels.isotonic import pool_violators  # loads the compiler
+
     scores.sort()
     levels, rights = np.unique(right_scores, return_counts=True)
     below = np.searchsorted(scores, levels, side="left")
@@ -62,7 +63,7 @@ def interpolate(scores: Array, thresholds: Floats, values: Floats, n_threads: in
     def work(part: slice) -> None:
         fitted[part] = np.interp(scores[part], thresholds, values) + TIE_BREAKER * scores[part]
 
-    run_blocks(work, row_blocks(len(scores), scores.size // max(len(scores), 1)), n_threads)
+    over_rows(work, scores.reshape(len(scores), -1), n_threads)
     return fitted
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from veridical._minimisation import minimise
+from veridical._numpy_kernels import is_small
 from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array
@@ -213,10 +214,18 @@ class MatrixScaling(VectorScaling):
 
     def _distribution(self, combined: Combined) -> Array:
         logs = centred_logs(combined.probs, self.n_threads)
-        with single_threaded_blas():
-            scores = logs @ self.matrix_.T + logs * self.factors_ + self.offsets_
+        scores = self._product(logs) + logs * self.factors_ + self.offsets_
         _softmax_in_place(scores)
         return scores
+
+    def _product(self, logs: Floats) -> Floats:
+        """``logs`` times the matrix in one thread, so that sums do not depend on their number."""
+        if is_small(len(logs), logs.size):  # limiting the threads takes longer than the product
+            small: Floats = np.einsum("nl,kl->nk", logs, self.matrix_)
+            return small
+        with single_threaded_blas():
+            product: Floats = logs @ self.matrix_.T
+        return product
 
     def check_parameters(self) -> None:
         super().check_parameters()

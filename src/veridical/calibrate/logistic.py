@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from veridical._minimisation import warn_not_converged
 from veridical.calibrate.base import Calibrator
@@ -21,6 +20,12 @@ def logit(scores: Floats) -> Floats:
     inside = np.clip(scores, CLOSEST, 1 - CLOSEST)
     odds: Floats = np.log(inside) - np.log1p(-inside)
     return odds
+
+
+def sigmoid(scores: Floats) -> Floats:
+    """1 / (1 + exp(-x)), precise at both ends."""
+    probs: Floats = np.exp(-np.logaddexp(0.0, -scores))
+    return probs
 
 
 def smoothed_targets(correct: npt.NDArray[np.bool_]) -> Floats:
@@ -49,7 +54,7 @@ def fit_logistic(features: Floats, targets: Floats, penalty: float) -> Floats:
 
     current = loss(coefficients)
     for _ in range(_MOST_STEPS):
-        fitted = expit(design @ coefficients)
+        fitted = sigmoid(design @ coefficients)
         gradient = design.T @ (fitted - targets) + ridge * coefficients
         hessian = (design * (fitted * (1 - fitted))[:, None]).T @ design + np.diag(ridge)
         step = np.linalg.solve(hessian, gradient)
@@ -104,7 +109,7 @@ class Platt(Calibrator):
         self.slope_, self.intercept_ = float(slope), float(intercept)
 
     def _confidence(self, combined: Combined) -> Floats:
-        confidence: Floats = expit(self.slope_ * logit(combined.confidence) + self.intercept_)
+        confidence: Floats = sigmoid(self.slope_ * logit(combined.confidence) + self.intercept_)
         return confidence
 
     def _check_state(self) -> None:

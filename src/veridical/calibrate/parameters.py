@@ -1,14 +1,15 @@
-"""Estimators whose annotated attributes are their parameters, each declared once."""
+"""Estimators whose annotated attributes are their parameters, each declared once.
+
+They follow scikit-learn's protocol for estimators without inheriting from it: a saved calibrator is loaded and applied
+where importing scikit-learn would take longer than the answer.  What needs scikit-learn imports it on use.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, dataclass_transform
-
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
+from dataclasses import dataclass, fields
+from typing import Any, Self, dataclass_transform
 
 from veridical.errors import ParameterError, UnfittedError
 
@@ -16,22 +17,70 @@ from veridical.errors import ParameterError, UnfittedError
 _ESTIMATOR_NAMES = ("estimator", "estimators", "base_estimator")
 
 
-class UnfittedCalibratorError(UnfittedError, NotFittedError):  # type: ignore[misc]
-    """An :class:`veridical.errors.UnfittedError` that scikit-learn knows as its own."""
+@functools.cache
+def unfitted_error() -> type[UnfittedError]:
+    """The :class:`veridical.errors.UnfittedError` that scikit-learn knows as its own NotFittedError."""
+    from sklearn.exceptions import NotFittedError
+
+    return type("UnfittedCalibratorError", (UnfittedError, NotFittedError), {"__module__": __name__})
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
-class ParametersAsFields(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of classifiers whose subclasses are keyword-only dataclasses.
-
-    scikit-learn reads parameters from the signature of ``__init__``, which a dataclass writes; comparison and
-    representation stay scikit-learn's.
-    """
+class ParametersAsFields:
+    """Base of classifiers whose subclasses are keyword-only dataclasses, in scikit-learn's protocol."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclass(kw_only=True, eq=False, repr=False, match_args=False)(cls)
         cls.__init__ = _explain_positional(cls.__init__)  # type: ignore[method-assign]
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(field.name for field in fields(cls))  # type: ignore[arg-type]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameter names and values; ``deep`` is there for scikit-learn, as no parameter is an estimator."""
+        return {name: getattr(self, name) for name in self._get_param_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; they are checked when they are used."""
+        names = self._get_param_names()
+        for name in params:
+            if name not in names:
+                raise ParameterError(
+                    f"Invalid parameter {name!r} for estimator {self}; the parameters are: {', '.join(names)}."
+                )
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803  scikit-learn's name
+        """Accuracy of ``predict(X)``."""
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)  # type: ignore[arg-type]
+            if repr(getattr(self, field.name)) != repr(field.default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        from sklearn.utils import estimator_html_repr
+
+        return str(estimator_html_repr(self))
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+        )
 
 
 def reject_estimators(value: Any, name: str, method: str) -> None:

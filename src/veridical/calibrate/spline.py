@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array, check_rising
@@ -56,6 +55,8 @@ class Spline(Calibrator):
     n_knots: int = 6
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
+        from scipy.interpolate import CubicSpline
+
         n_knots = self.n_knots
         order = np.argsort(combined.confidence, kind="stable")
         scores = combined.confidence[order]
@@ -72,7 +73,8 @@ class Spline(Calibrator):
         self.recalibrated_ = np.bincount(which, weights=recalibrated) / counts  # ties share one value
 
     def _confidence(self, combined: Combined) -> Floats:
-        return np.clip(np.interp(combined.confidence, self.scores_, self.recalibrated_), 0.0, 1.0)
+        corrected = np.interp(combined.confidence, self.scores_, self.recalibrated_)
+        return np.minimum(np.maximum(corrected, 0.0), 1.0)
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -11,7 +11,6 @@ import numpy as np
 
 from veridical._atomic import write_atomically
 from veridical.errors import FileFormatError, InvalidInputError, SavedFileError
-from veridical.predictions.files.format_npz import NpzArrays
 from veridical.predictions.validation import Array
 
 
@@ -51,6 +50,8 @@ def decode(node: Any, source: Path, name: Any, checksum: Any) -> Any:
         return _decoded(node, {})
     if not isinstance(name, str) or Path(name).name != name:
         raise ValueError(f"its arrays are in {name!r}, which is not beside it")
+    from veridical.predictions.files.format_npz import NpzArrays
+
     path = source.with_name(name)
     try:
         with NpzArrays(path) as stored:

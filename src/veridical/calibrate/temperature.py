@@ -8,14 +8,13 @@ import warnings
 from typing import ClassVar
 
 import numpy as np
-import scipy.optimize
 
-from veridical._kernels.scaling import relative_logs, temperature_loss, temperature_rows
+from veridical._numpy_kernels import kernel_for
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array, check_number
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.pools import row_blocks
+from veridical.combine.pools import over_rows, row_blocks
 from veridical.errors import NotConvergedWarning
 from veridical.predictions.validation import Array, check_choice
 
@@ -31,22 +30,24 @@ _FLAT = 1e-6
 def log_probabilities(probs: Array, n_threads: int | None = None) -> Floats:
     """ln p, each row shifted so that its largest entry is 0."""
     logs = np.empty(probs.shape)
+    relative_logs = kernel_for(probs, "scaling", "relative_logs")
 
     def work(part: slice) -> None:
         relative_logs(probs[part], SMALLEST_PROBABILITY, logs[part])
 
-    run_blocks(work, row_blocks(*probs.shape), n_threads)
+    over_rows(work, probs, n_threads)
     return logs
 
 
 def scale(logs: Floats, temperature: float, n_threads: int | None = None) -> Floats:
     """softmax(logs / T) of logs whose largest entry per row is 0."""
     scaled = np.empty(logs.shape)
+    temperature_rows = kernel_for(logs, "scaling", "temperature_rows")
 
     def work(part: slice) -> None:
         temperature_rows(logs[part], 1 / temperature, scaled[part])
 
-    run_blocks(work, row_blocks(*logs.shape), n_threads)
+    over_rows(work, logs, n_threads)
     return scaled
 
 
@@ -71,6 +72,10 @@ def search_temperature(
     The search is in ln(1/T): from T = 1 downhill until the derivative changes sign, then Brent's method on the
     derivative in between.
     """
+    from scipy.optimize import brentq
+
+    from veridical._kernels.scaling import temperature_loss  # loads the compiler
+
     squared = loss == "mse"
 
     def total(log_inverse: float) -> tuple[float, float]:
@@ -95,7 +100,7 @@ def search_temperature(
         if abs(far) == _LARGEST:
             return math.exp(-far) if total(far)[0] <= value_at_one else 1.0, False
         near, step = far, 2 * step
-    best = float(scipy.optimize.brentq(lambda t: total(t)[1], min(near, far), max(near, far), xtol=tolerance))
+    best = float(brentq(lambda t: total(t)[1], min(near, far), max(near, far), xtol=tolerance))
     return math.exp(-best) if total(best)[0] <= value_at_one else 1.0, True
 
 

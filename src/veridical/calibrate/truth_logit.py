@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, smoothed_targets
+from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, sigmoid, smoothed_targets
 from veridical.calibrate.state_checks import check_array
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.pools import geometric_mean, probabilities, sample_blocks
 from veridical.predictions.validation import check_real
 
 #: Standardised features are kept within so many standard deviations.
-_FURTHEST = 6.0
+FURTHEST = 6.0
 #: Features that hardly vary are taken to vary by this.
 _LEAST_SPREAD = 1e-9
 
@@ -70,12 +69,12 @@ class TruthLogit(Calibrator):
         self.coefficients_ = fit_logistic(self._standardised(features), targets, penalty)
 
     def _standardised(self, features: Floats) -> Floats:
-        within: Floats = np.clip((features - self.centres_) / self.spreads_, -_FURTHEST, _FURTHEST)
+        within: Floats = np.clip((features - self.centres_) / self.spreads_, -FURTHEST, FURTHEST)
         return within
 
     def _confidence(self, combined: Combined) -> Floats:
         features = self._standardised(_features(combined, self.n_threads))
-        confidence: Floats = expit(self.coefficients_[0] + features @ self.coefficients_[1:])
+        confidence: Floats = sigmoid(self.coefficients_[0] + features @ self.coefficients_[1:])
         return confidence
 
     def check_parameters(self) -> None:

@@ -1,11 +1,37 @@
-"""Many sources to one vector per sample: the mean, truth discovery, consensus, learned pools."""
+"""Many sources to one vector per sample: the mean, truth discovery, consensus, learned pools.
 
-from veridical.combine.combined import Combined
-from veridical.combine.combiner import Combiner, apply_label_free, fit_combiner
-from veridical.combine.consensus_of_sources import Consensus, consensus
-from veridical.combine.projection import keep_labels
-from veridical.combine.registry import COMBINERS, CombinerInfo, label_free_combiners, label_keeping_combiners
-from veridical.combine.truth_discovery import Truth, discover
+Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from veridical._lazy import names_on_demand
+
+if TYPE_CHECKING:
+    from veridical.combine.combined import Combined
+    from veridical.combine.combiner import Combiner, apply_label_free, fit_combiner
+    from veridical.combine.consensus_of_sources import Consensus, consensus
+    from veridical.combine.projection import keep_labels
+    from veridical.combine.registry import COMBINERS, CombinerInfo, label_free_combiners, label_keeping_combiners
+    from veridical.combine.truth_discovery import Truth, discover
+
+_HOME = {
+    "COMBINERS": "registry",
+    "Combined": "combined",
+    "Combiner": "combiner",
+    "CombinerInfo": "registry",
+    "Consensus": "consensus_of_sources",
+    "Truth": "truth_discovery",
+    "apply_label_free": "combiner",
+    "consensus": "consensus_of_sources",
+    "discover": "truth_discovery",
+    "fit_combiner": "combiner",
+    "keep_labels": "projection",
+    "label_free_combiners": "registry",
+    "label_keeping_combiners": "registry",
+}
 
 __all__ = [
     "COMBINERS",
@@ -22,3 +48,5 @@ __all__ = [
     "label_free_combiners",
     "label_keeping_combiners",
 ]
+
+__getattr__, __dir__ = names_on_demand(__name__, _HOME)

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from veridical.combine.truth_discovery import Truth, discover
+from veridical.combine.small_inputs import truth_of
+from veridical.combine.truth_discovery import Truth
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 
@@ -89,11 +90,8 @@ class Combined:
         """Truth discovery with the mean's label kept."""
         if self._find_truth is not None:
             return self._find_truth()
-        return discover(
-            self.predictions,
-            missing=self.options.missing,
-            source_weights=self._source_weights,
-            n_threads=self.options.n_threads,
+        return truth_of(
+            self.predictions, self.options.missing, self.options.n_threads, source_weights=self._source_weights
         )
 
     @cached_property

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from veridical._kernels.projection import project_rows_onto_winners
+from veridical._numpy_kernels import kernel_for
 from veridical._parallel import run_blocks
 from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
 from veridical.combine.consensus_of_sources import names_of, warn_of_camps
@@ -30,7 +29,8 @@ from veridical.combine.pools import (
 )
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS
-from veridical.combine.truth_discovery import Truth, discover
+from veridical.combine.small_inputs import mean_of, truth_of
+from veridical.combine.truth_discovery import Truth
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 
@@ -120,8 +120,8 @@ class Combiner:
         probs, _ = apply_source_weights(predictions, self.weights, self.dependence, options.n_threads)
         prediction = _argmax(probs)
         if COMBINERS[self.name].keeps_labels:
-            prediction = _discover(predictions, options, max_iter=0).prediction
-            project_rows_onto_winners(probs, prediction, LABEL_MARGIN)
+            prediction = mean_of(predictions, options.missing, options.n_threads)[1]
+            kernel_for(probs, "projection", "project_rows_onto_winners")(probs, prediction, LABEL_MARGIN)
         weights = counted_sources(self.weights, self.dependence)
         return Combined(probs, prediction, predictions, options, source_weights=weights)
 
@@ -142,12 +142,12 @@ def apply_label_free(
 ) -> Combined:
     """The mean or truth discovery of the sources; ``find_truth`` as in :class:`Combined`."""
     if name == "mean":
-        mean = _discover(predictions, options, max_iter=0)
-        return Combined(mean.probs, mean.prediction, predictions, options, find_truth=find_truth)
+        probs, labels, continue_to_truth = mean_of(predictions, options.missing, options.n_threads)
+        return Combined(probs, labels, predictions, options, find_truth=find_truth or continue_to_truth)
     if name == "atde":
-        truth = find_truth() if find_truth is not None else _discover(predictions, options)
+        truth = find_truth() if find_truth is not None else truth_of(predictions, options.missing, options.n_threads)
         return Combined(truth.probs, truth.prediction, predictions, options, find_truth=lambda: truth)
-    truth = _discover(predictions, options, accuracy_preserving=False)
+    truth = truth_of(predictions, options.missing, options.n_threads, accuracy_preserving=False)
     return Combined(truth.probs, _argmax(truth.probs), predictions, options, find_truth=find_truth)
 
 
@@ -183,11 +183,7 @@ def fit_combiner(
 
 def _check_numbers(predictions: Predictions, options: CombineOptions) -> None:
     """Raise where the numbers are invalid: computing the mean checks every row."""
-    _discover(predictions, options, max_iter=0)
-
-
-def _discover(predictions: Predictions, options: CombineOptions, **parameters: Any) -> Truth:
-    return discover(predictions, missing=options.missing, n_threads=options.n_threads, **parameters)
+    mean_of(predictions, options.missing, options.n_threads)
 
 
 def _argmax(probs: Array) -> Labels:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from veridical._numpy_kernels import MOST_SAMPLES
 from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.combine.combined import Floats
 from veridical.combine.consensus_fit import independence_of
@@ -38,6 +39,8 @@ class SuspectError(Exception):
 
 def _on_threads(work: Callable[[slice], _Result], blocks: list[slice], n_threads: int | None) -> list[_Result]:
     """Blocks on our threads, with one BLAS thread each: sums then do not depend on the number of threads."""
+    if len(blocks) == 1 and blocks[0].stop <= MOST_SAMPLES:  # products of so few numbers stay in one thread
+        return [work(blocks[0])]
     with single_threaded_blas():
         return run_blocks(work, blocks, n_threads)
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from veridical._kernels.factor import update_dependence, update_loadings
 from veridical._parallel import run_blocks
 from veridical.combine.combined import Floats
 from veridical.combine.consensus_sums import Correlations
@@ -108,6 +107,8 @@ def fit_factor(evidence: Evidence, n_threads: int | None = None, tolerance: floa
     The fourth power takes small residual correlations for what they mostly are: one factor does not describe the
     sources exactly.
     """
+    from veridical._kernels.factor import update_dependence  # loads the compiler
+
     n_sources = len(evidence.correlation)
     rows = _row_blocks(n_sources)
     dependence, nothing = suspected_copies(evidence), np.zeros(n_sources)
@@ -138,6 +139,8 @@ def updated_loadings(
     n_threads: int | None,
 ) -> Floats:
     """Loadings after one step towards their least-squares values, at most ``most``."""
+    from veridical._kernels.factor import update_loadings  # loads the compiler
+
     updated = np.empty_like(loadings)
     run_blocks(
         lambda part: update_loadings(

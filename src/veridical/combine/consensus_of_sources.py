@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical._kernels.projection import project_rows_onto_winners
 from veridical.combine.combined import Floats
 from veridical.combine.consensus_blocks import sample_weights, weighted_means
 from veridical.combine.consensus_camps import Camp, Part, camp_weights
@@ -170,6 +169,8 @@ def consensus(
     if weights.is_mean and mean is not None:
         probs = mean.probs
     if accuracy_preserving and mean is not None:
+        from veridical._kernels.projection import project_rows_onto_winners  # loads the compiler
+
         project_rows_onto_winners(probs, mean.prediction, LABEL_MARGIN)
     prediction = mean.prediction if mean is not None else probs.argmax(axis=1)
     return Consensus(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-from scipy.special import softmax
 
-from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_loss
 from veridical._minimisation import minimise
+from veridical._numpy_kernels import is_small, kernel_for
 from veridical._parallel import run_blocks
 from veridical.combine.combined import Floats, Labels
 from veridical.predictions import Predictions
@@ -44,9 +44,7 @@ def probabilities(predictions: Predictions, part: slice) -> Floats:
 def geometric_mean(block: Floats) -> Floats:
     """(n, L): the normalised geometric mean of probabilities (S, n, L), over the sources that are present."""
     present = ~np.isnan(block[:, :, 0])
-    pooled = np.empty(block.shape[1:])
-    log_pool_rows(_floored_logs(block, FLOORS[1]), present / present.sum(axis=0), pooled)
-    return pooled
+    return _log_pool_rows(_floored_logs(block, FLOORS[1]), present / present.sum(axis=0))
 
 
 def log_pool(block: Floats, weights: Floats, mean_weight: float, floor: float) -> Floats:
@@ -57,8 +55,13 @@ def log_pool(block: Floats, weights: Floats, mean_weight: float, floor: float) -
     """
     block = with_mean(block)
     exponents = np.append(weights, mean_weight)
-    pooled = np.empty(block.shape[1:])
-    log_pool_rows(_floored_logs(block, floor), exponents[:, None] * ~np.isnan(block[:, :, 0]), pooled)
+    return _log_pool_rows(_floored_logs(block, floor), exponents[:, None] * ~np.isnan(block[:, :, 0]))
+
+
+def _log_pool_rows(logs: Floats, shares: Floats) -> Floats:
+    """(n, L): softmax of the sums of logarithms (S, n, L) times shares (S, n)."""
+    pooled = np.empty(logs.shape[1:])
+    kernel_for(logs.swapaxes(0, 1), "pooling", "log_pool_rows")(logs, shares, pooled)
     return pooled
 
 
@@ -91,6 +94,14 @@ def row_blocks(n_rows: int, numbers_per_row: int) -> list[slice]:
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
+def over_rows(work: Callable[[slice], None], rows: Array, n_threads: int | None) -> None:
+    """Call ``work`` with slices that cover the rows; once, without looking for threads, where they are few."""
+    if is_small(len(rows), rows.size):
+        work(slice(0, len(rows)))
+    else:
+        run_blocks(work, row_blocks(*rows.shape), n_threads)
+
+
 def sample_blocks(predictions: Predictions) -> list[slice]:
     """Slices that cover the samples, of a size that depends on the numbers per sample."""
     return row_blocks(predictions.n_samples, predictions.n_sources * predictions.n_classes)
@@ -114,6 +125,10 @@ def fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
     (n + k/S) / (n + k).  The search is over ln a, up to a constant, by L-BFGS.  Where no source is ever absent the
     problem is concave in a, and the pseudo-count keeps its maximum inside the simplex.
     """
+    from scipy.special import softmax
+
+    from veridical._kernels.pooling import mixture_loss  # loads the compiler
+
     n_sources, n_counts = predictions.n_sources, len(labels) + 1
     scores = np.concatenate(
         [
@@ -192,6 +207,8 @@ def _fit_exponents(
 
     S a_s is pulled towards its mean over the sources, the more the more samples lack the source, and b towards 0.
     """
+    from veridical._kernels.pooling import log_pool_loss  # loads the compiler
+
     n_samples, n_sources = len(labels), len(present) - 1
     strength = _SHRINKAGE * (1.0 + absence_counts(present[:-1]))
     ends = np.cumsum([block.shape[1] for block in logs])

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from veridical._kernels.projection import project_rows_onto_winners
 from veridical.predictions.validation import Array, check_distributions, check_labels, check_real
 
 #: By how much the kept label leads in what the user gets: far above float32's rounding, far below any meaning.
@@ -42,6 +41,8 @@ def keep_labels(probs: Any, labels: Any, *, margin: float = LABEL_MARGIN) -> Arr
     >>> keep_labels([[0.5, 0.3, 0.2]], [1], margin=0.0)
     array([[0.4, 0.4, 0.2]])
     """
+    from veridical._kernels.projection import project_rows_onto_winners  # loads the compiler
+
     rows = check_distributions(probs)
     winners = check_labels(labels, *rows.shape)
     result = np.array(rows, order="C")

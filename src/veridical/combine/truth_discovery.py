@@ -11,8 +11,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from veridical._kernels.discovery import Options, Outputs, allocate_scratch, discover_block
-from veridical._kernels.loading import Layout, allocate_group
+from veridical._kernels.arguments import Layout, Options, Outputs
 from veridical._parallel import run_blocks
 from veridical.combine.near_ties import mean_labels
 from veridical.combine.projection import LABEL_MARGIN
@@ -181,27 +180,47 @@ def discover(
     """
     predictions = as_predictions(predictions, kind, sources_axis)
     check_choice(missing, ("raise", "skip"), "missing")
-    dtype = np.finfo(predictions.result_dtype)
     weights = _check_source_weights(source_weights, predictions)
-    are_probs = predictions.kind == "probs"
-    options = Options(
-        tolerance=predictions.sum_tolerance,
-        rounding=16 * float(dtype.eps),
+    options = make_options(
+        predictions,
         skip_missing=missing == "skip",
         keep_label=bool(accuracy_preserving),
         tol=check_real(tol, "tol", 0.0),
         max_iter=check_integer(max_iter, "max_iter", 0),
+        weighted=source_weights is not None,
+    )
+    outputs = allocate_outputs(predictions, options.max_iter if trace else None)
+    _run(predictions, options, weights, outputs, n_threads)
+    return Truth(*outputs[:-1], trace=outputs.trace if trace else None)
+
+
+def make_options(
+    predictions: Predictions,
+    *,
+    skip_missing: bool,
+    keep_label: bool = True,
+    tol: float = math.exp(-8),
+    max_iter: int = 20,
+    weighted: bool = False,
+) -> Options:
+    """What the kernel is asked for; parameters as in :func:`discover`."""
+    dtype = np.finfo(predictions.result_dtype)
+    are_probs = predictions.kind == "probs"
+    return Options(
+        tolerance=predictions.sum_tolerance,
+        rounding=16 * float(dtype.eps),
+        skip_missing=skip_missing,
+        keep_label=keep_label,
+        tol=tol,
+        max_iter=max_iter,
         margin=LABEL_MARGIN,
         group=_samples_within(_GROUP_BYTES, _MOST_IN_GROUP, predictions),
         near=4 if are_probs else _SOFTMAX_ERROR,
         exact_scores=are_probs,
-        weighted=source_weights is not None,
+        weighted=weighted,
         eps=float(dtype.eps),
         tiny=float(dtype.tiny),
     )
-    outputs = _allocate(predictions, options.max_iter if trace else None)
-    _run(predictions, options, weights, outputs, n_threads)
-    return Truth(*outputs[:-1], trace=outputs.trace if trace else None)
 
 
 def _check_source_weights(source_weights: Any, predictions: Predictions) -> Array:
@@ -230,7 +249,8 @@ def _samples_within(n_bytes: int, most: int, predictions: Predictions) -> int:
     return max(1, min(most, n_bytes // per_sample))
 
 
-def _allocate(predictions: Predictions, traced_iterations: int | None) -> Outputs:
+def allocate_outputs(predictions: Predictions, traced_iterations: int | None = None) -> Outputs:
+    """Arrays for the results of all samples."""
     n_samples, dtype = predictions.n_samples, predictions.result_dtype
     return Outputs(
         probs=np.empty((n_samples, predictions.n_classes), dtype),
@@ -247,6 +267,9 @@ class _Workspace(threading.local):
     """Memory that a thread uses for all its blocks of at most ``size`` samples."""
 
     def __init__(self, predictions: Predictions, size: int, group: int) -> None:
+        from veridical._kernels.discovery import allocate_scratch  # loads the compiler
+        from veridical._kernels.loading import allocate_group
+
         shape, dtype = (predictions.n_sources, predictions.n_classes), predictions.result_dtype
         #: Numba compiles what is needed for one of the two: see :mod:`veridical._kernels.layouts`.
         self.by_class = True if predictions.n_classes < _FEW_CLASSES else None
@@ -267,6 +290,8 @@ class _Workspace(threading.local):
 
 def _run(predictions: Predictions, options: Options, weights: Array, outputs: Outputs, n_threads: int | None) -> None:
     """Blocks of samples on the thread pool; the first invalid sample, in the order of samples, is reported."""
+    from veridical._kernels.discovery import discover_block  # loads the compiler
+
     whole = _as_run(predictions.values) if predictions.is_stacked and _is_readable(predictions) else None
     as_it_is = whole is not None and predictions.kind == "probs"
     size = _samples_within(_BLOCK_BYTES if as_it_is else _COPY_BYTES, _MOST_IN_BLOCK, predictions)
@@ -293,7 +318,7 @@ def _run(predictions: Predictions, options: Options, weights: Array, outputs: Ou
     starts = range(0, predictions.n_samples, size)
     for first, invalid in zip(starts, run_blocks(work, starts, n_threads), strict=True):
         if invalid >= 0:
-            _reject(predictions, first + invalid, options)
+            reject_sample(predictions, first + invalid, options)
 
 
 def _is_readable(predictions: Predictions) -> bool:
@@ -349,7 +374,7 @@ def _probabilities(scores: Array, layout: Layout, kind: Kind, memory: Array) -> 
     return _contiguous(numbers, shape)
 
 
-def _reject(predictions: Predictions, sample: int, options: Options) -> NoReturn:
+def reject_sample(predictions: Predictions, sample: int, options: Options) -> NoReturn:
     """Raise the error of an invalid sample: the first source that is absent or not a distribution."""
     rows = [source[sample] for source in predictions]
     absent = [bool(np.isnan(row).all()) for row in rows]

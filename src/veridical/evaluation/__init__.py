@@ -1,17 +1,52 @@
-"""From predictions to numbers: how good an ensemble is, which method helps it, what its sources are like."""
+"""From predictions to numbers: how good an ensemble is, which method helps it, what its sources are like.
 
-from veridical.evaluation.auto import Auto
-from veridical.evaluation.calibrator_facts import CalibratorFacts, inspect_calibrator
-from veridical.evaluation.comparison import MethodComparison, compare_calibrators
-from veridical.evaluation.facts import DataFacts
-from veridical.evaluation.fitting import Calibration, apply_calibrator, fit_calibrator
-from veridical.evaluation.inspection import Inspection, SourceFacts, inspect
-from veridical.evaluation.scores import Evaluation, MethodScores, evaluate
+Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from veridical._lazy import names_on_demand
+
+if TYPE_CHECKING:
+    from veridical.evaluation.applying import Calibrated, apply_calibrator
+    from veridical.evaluation.auto import Auto
+    from veridical.evaluation.calibrator_facts import CalibratorFacts, inspect_calibrator
+    from veridical.evaluation.comparison import MethodComparison, compare_calibrators
+    from veridical.evaluation.compilation import CompiledKernels, compile_kernels
+    from veridical.evaluation.facts import DataFacts
+    from veridical.evaluation.fitting import Calibration, fit_calibrator
+    from veridical.evaluation.inspection import Inspection, SourceFacts, inspect
+    from veridical.evaluation.scores import Evaluation, MethodScores, evaluate
+
+_HOME = {
+    "Auto": "auto",
+    "Calibrated": "applying",
+    "Calibration": "fitting",
+    "CalibratorFacts": "calibrator_facts",
+    "CompiledKernels": "compilation",
+    "DataFacts": "facts",
+    "Evaluation": "scores",
+    "Inspection": "inspection",
+    "MethodComparison": "comparison",
+    "MethodScores": "scores",
+    "SourceFacts": "inspection",
+    "apply_calibrator": "applying",
+    "compare_calibrators": "comparison",
+    "compile_kernels": "compilation",
+    "evaluate": "scores",
+    "fit_calibrator": "fitting",
+    "inspect": "inspection",
+    "inspect_calibrator": "calibrator_facts",
+}
 
 __all__ = [
     "Auto",
+    "Calibrated",
     "Calibration",
     "CalibratorFacts",
+    "CompiledKernels",
     "DataFacts",
     "Evaluation",
     "Inspection",
@@ -20,8 +55,11 @@ __all__ = [
     "SourceFacts",
     "apply_calibrator",
     "compare_calibrators",
+    "compile_kernels",
     "evaluate",
     "fit_calibrator",
     "inspect",
     "inspect_calibrator",
 ]
+
+__getattr__, __dir__ = names_on_demand(__name__, _HOME)

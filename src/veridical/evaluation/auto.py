@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from veridical.combine.combined import Floats, Labels
 from veridical.combine.combiner import Combiner
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
-from veridical.evaluation.engine import Engine, Outcome, Split
-from veridical.evaluation.methods import Method
-from veridical.metrics.kde import ece_kde_of
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
 from veridical.predictions.validation import (
@@ -29,6 +26,10 @@ from veridical.predictions.validation import (
     check_integer,
     check_random_state,
 )
+
+if TYPE_CHECKING:  # a saved choice is loaded and applied without what made it
+    from veridical.evaluation.engine import Engine, Outcome
+    from veridical.evaluation.methods import Method
 
 OBJECTIVES = ("confidence", "distribution")
 #: What is tried on each way of combining beyond the mean, on which everything is tried.
@@ -111,6 +112,8 @@ class Auto(Calibrator):
 
         Parameters are those of every calibrator's ``fit``; ``progress`` is told of every candidate on every fold.
         """
+        from veridical.evaluation.engine import Engine
+
         self.check_parameters()
         predictions = self._predictions(X)
         labels = self._labels(predictions, y)
@@ -147,19 +150,25 @@ class Auto(Calibrator):
 
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
         """(N,) the chosen calibrator's confidence."""
-        return self.fitted_calibrator.predict_confidence(self._predictions(X))
+        return self.fitted_calibrator.predict_confidence(self._readable(X))
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """(N, L) the chosen calibrator's distributions."""
-        return self.fitted_calibrator.predict_proba(self._predictions(X))
+        return self.fitted_calibrator.predict_proba(self._readable(X))
 
     def predict(self, X: Any) -> Labels:  # noqa: N803
         """(N,) the chosen calibrator's labels."""
-        return self.fitted_calibrator.predict(self._predictions(X))
+        return self.fitted_calibrator.predict(self._readable(X))
 
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """The chosen calibrator's distributions, confidences and labels."""
-        return self.fitted_calibrator.predict_all(self._predictions(X))
+        return self.fitted_calibrator.predict_all(self._readable(X))
+
+    def _readable(self, values: Any) -> Any:
+        """``values`` as they are where the chosen calibrator would read them as this one does."""
+        best = self.fitted_calibrator
+        same = (best.kind, best.sources_axis) == (self.kind, self.sources_axis)
+        return values if same else self._predictions(values)
 
     @property
     def fitted_calibrator(self) -> Calibrator:
@@ -168,6 +177,8 @@ class Auto(Calibrator):
         return self.best_
 
     def _method(self, combine: str, method: str) -> Method:
+        from veridical.evaluation.methods import Method
+
         return Method(f"{combine}+{method}", f"{method} on {combine}", combine, method)
 
     def _seed(self) -> Any:
@@ -237,6 +248,8 @@ class Auto(Calibrator):
         self, methods: Sequence[Method], engine: Engine, report: Progress
     ) -> tuple[Floats, list[Sample]]:
         """Out-of-fold losses (methods, N), and the stated confidences of each method."""
+        from veridical.evaluation.engine import Split
+
         n_samples = engine.predictions.n_samples
         n_folds = min(self.n_folds, n_samples)
         order = check_random_state(self.random_state).permutation(n_samples)
@@ -267,6 +280,8 @@ class Auto(Calibrator):
         self, methods: Sequence[Method], losses: Floats, stated: Sequence[Sample]
     ) -> tuple[list[dict[str, Any]], Method]:
         """The table, best score first, and the method to use."""
+        from veridical.metrics.kde import ece_kde_of
+
         scores = losses.mean(axis=1)
         best = int(scores.argmin())
         apart = losses - losses[best]

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from veridical._kernels.binning import bin_sums
 from veridical._parallel import run_blocks
 from veridical.errors import ParameterError, shown
 from veridical.metrics.sample import Floats, Sample, check_sample, check_sample_weight
@@ -102,6 +101,8 @@ def _weighted_cuts(weight: Floats, n_bins: int) -> npt.NDArray[np.intp]:
 
 def sums_per_bin(sample: Sample, edges: Floats, *, equal_width: bool = False) -> Floats:
     """Sums of weight, confidence and correct per bin, shape (3, B)."""
+
+    from veridical._kernels.binning import bin_sums  # loads the compiler
 
     def block_sums(start: int) -> tuple[Floats, bool]:
         part = slice(start, start + _BLOCK)

@@ -1,0 +1,23 @@
+"""Temperature scaling of a few samples: twin of :mod:`veridical._kernels.scaling`, without its losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def relative_logs(probs: Array, floor: float, out: Array) -> None:
+    """``out[i, l] = ln max(probs[i, l], floor) - max_l of the same``."""
+    np.log(np.maximum(probs, floor, dtype=np.float64), out=out)
+    out -= np.maximum.reduce(out, 1, keepdims=True)
+
+
+def temperature_rows(logs: Array, inverse: float, out: Array) -> None:
+    """``out[i] = softmax(inverse * logs[i])``; the largest log of each row is 0."""
+    np.multiply(logs, inverse, out=out)
+    np.exp(out, out=out)
+    out /= np.add.reduce(out, 1, keepdims=True)

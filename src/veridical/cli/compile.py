@@ -1,0 +1,32 @@
+"""``veridical compile``."""
+
+from __future__ import annotations
+
+import click
+
+from veridical.cli.options import output_options
+from veridical.cli.output import Output
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Also what fitting and evaluating need (takes longer).")
+@output_options
+def command(everything: bool, as_json: bool, quiet: bool) -> None:
+    """Compile the kernels ahead of time, as for a container image.
+
+    Later processes load them from disk: from NUMBA_CACHE_DIR where that is set, else from beside the package.
+    Inputs of at most 64 samples need no kernels.
+
+    \b
+    Example (Dockerfile):
+      RUN pip install veridical && veridical compile
+    """
+    from veridical.evaluation.compilation import compile_kernels
+
+    output = Output(as_json, quiet)
+    with output.progress() as progress:
+        compiled = compile_kernels(everything=everything, progress=progress)
+    output.text(
+        f"Compiled {compiled.n_compiled} kernels and found {compiled.n_found} on disk; they are in {compiled.directory}"
+    )
+    output.json(compiled.to_dict())

@@ -1,0 +1,97 @@
+"""Small plain arrays combined without a container around them: the shortest way from a request to an answer.
+
+Everything unusual is left to the ordinary way, which also says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from veridical._numpy_kernels import is_small
+from veridical._numpy_kernels.one_sample import discover_one
+from veridical._numpy_kernels.projection import leads
+from veridical._numpy_kernels.softmax import probabilities_of
+from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
+from veridical.combine.projection import LABEL_MARGIN
+from veridical.combine.small_inputs import truth_of
+from veridical.combine.truth_discovery import Truth, make_options
+from veridical.predictions import Predictions
+from veridical.predictions.validation import Array, Kind
+
+_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+#: Squares of the distance from one up to which sums need no renormalisation, as in truth discovery.
+_EXACT = {dtype: float((16 * np.finfo(dtype).eps) ** 2) for dtype in _DTYPES}
+#: Relative distance of scores that a softmax in double precision decides without a doubt.
+_DECIDED = 1e-5
+
+
+class CombinedArray(Combined):
+    """The mean of a small array; what is known of its sources is found on first use."""
+
+    def __init__(self, values: Array, kind: Kind, scores: Array, mean: Array, label: Labels, options: Any) -> None:
+        dtype = values.dtype
+        self.probs = mean if dtype == np.float64 else mean.astype(dtype)
+        self.prediction = label
+        self.options = options
+        self.n_sources, _, self.n_classes = values.shape
+        self.source_names = None
+        self._find_truth = self._source_weights = self._samples = None
+        self._values, self._kind, self._scores, self._mean = values, kind, scores, mean
+
+    @cached_property
+    def _whole(self) -> Predictions:  # type: ignore[override]
+        return Predictions(self._values, kind=self._kind)
+
+    @cached_property
+    def confidence(self) -> Floats:
+        """(N,) combined probability of the predicted label."""
+        if len(self.probs) == 1:
+            return np.array([min(float(self.probs[0, self.prediction[0]]), 1.0)])
+        return super().confidence
+
+    @cached_property
+    def truth(self) -> Truth:
+        """Truth discovery with the mean's label kept."""
+        return truth_of(self._whole, self.options.missing, self.options.n_threads)
+
+    @cached_property
+    def hv(self) -> Floats:
+        """(N,) HV."""
+        if len(self.probs) == 1 and self.n_sources > 2:
+            scores = self._scores[:, 0].astype(np.float64, copy=False)
+            truth = discover_one(scores, self._mean[0], int(self.prediction[0]), _OPTIONS)
+            if truth is not None:
+                return np.array([truth[1]])
+        hv: Floats = self.truth.hv.astype(np.float64)
+        return hv
+
+
+#: Options of truth discovery for distributions in double precision.
+_OPTIONS = make_options(Predictions(np.full((1, 1, 2), 0.5)), skip_missing=False)
+
+
+def combine_array(values: Array, kind: Kind, sources_axis: int, options: CombineOptions) -> Combined | None:
+    """The mean of a small array of valid scores whose labels are clear; None for everything else."""
+    if values.ndim != 3 or values.dtype not in _EXACT:
+        return None
+    if sources_axis == 1:
+        values = values.swapaxes(0, 1)
+    n_sources, n_samples, _ = values.shape
+    if not values.size or not is_small(n_samples, values.size):
+        return None
+    scores = values if kind == "probs" else probabilities_of(values, kind == "logits")
+    off = np.add.reduce(scores, 2).ravel()
+    off -= 1.0
+    # Written so that NaN goes the other way.
+    if not (off.dot(off) <= _EXACT[scores.dtype] and np.minimum.reduce(scores, None) >= 0.0):
+        return None
+    mean = np.add.reduce(scores, 0, np.float64)
+    mean /= n_sources
+    label: Labels = mean.argmax(axis=1)
+    mean /= np.add.reduce(mean, 1, keepdims=True)
+    if not leads(mean, label).min() > (LABEL_MARGIN if kind == "probs" else _DECIDED):
+        return None
+    return CombinedArray(values, kind, scores, mean, label, options)

@@ -1,0 +1,144 @@
+"""Compiling the kernels ahead of time, so that no later process waits for the compiler."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veridical import _kernels
+from veridical._numpy_kernels import MOST_SAMPLES
+from veridical._progress import Progress, no_progress
+from veridical._tables import TableResult
+from veridical.calibrate import Identity, calibrators
+from veridical.calibrate.base import top_label_vectors
+from veridical.calibrate.temperature import log_probabilities, scale
+from veridical.combine.combiner import apply_label_free
+from veridical.combine.consensus_of_sources import consensus
+from veridical.combine.pools import geometric_mean, probabilities
+from veridical.combine.projection import keep_labels
+from veridical.errors import KernelCacheWarning, StorageError, VeridicalWarning
+from veridical.evaluation.scores import evaluate
+from veridical.predictions import Predictions
+from veridical.predictions.validation import KINDS
+
+#: One number of classes for each of the two layouts that truth discovery compiles for.
+_N_CLASSES = (4, 64)
+_DTYPES = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class CompiledKernels(TableResult):
+    """What :func:`compile_kernels` did.
+
+    Attributes
+    ----------
+    directory : str
+        Where the compiled kernels are.
+    n_compiled, n_found : int
+        Versions of kernels that were compiled now, and that were there already.
+    """
+
+    directory: str
+    n_compiled: int
+    n_found: int
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Heading and rows: how many, and where."""
+        counts = [["compiled", str(self.n_compiled)], ["found on disk", str(self.n_found)]]
+        return ["kernels", ""], [*counts, ["directory", self.directory]]
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [self.to_dict()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        counts = {"n_compiled": self.n_compiled, "n_found": self.n_found}
+        return {"schema": 1, "type": "compiled", "directory": self.directory, **counts}
+
+
+def compile_kernels(*, everything: bool = False, progress: Progress | None = None) -> CompiledKernels:
+    """Compile the kernels that applying a calibrator needs, and keep them on disk for other processes.
+
+    Parameters
+    ----------
+    everything : bool
+        Also what fitting and evaluating need.
+    progress : callable, optional
+        Called as ``progress(done, total, what)``.
+
+    Returns
+    -------
+    CompiledKernels
+
+    Raises
+    ------
+    StorageError
+        Compiled kernels cannot be kept on disk.
+
+    Notes
+    -----
+    They are kept in ``NUMBA_CACHE_DIR`` where that is set, else beside the package, else in the user's cache directory.
+    Compiled code is for the processor that compiled it; another kind compiles again.
+    """
+    report = progress or no_progress
+    cases = [(dtype, n_classes) for dtype in _DTYPES for n_classes in _N_CLASSES]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VeridicalWarning)  # random numbers have little to fit
+        warnings.simplefilter("error", KernelCacheWarning)
+        try:
+            for done, (dtype, n_classes) in enumerate(cases):
+                report(done, len(cases), f"{dtype}, {n_classes} classes")
+                _use_kernels(dtype, n_classes, everything)
+        except KernelCacheWarning as warning:
+            raise StorageError(str(warning)) from None
+    report(len(cases), len(cases), "done")
+    kernels = list(loaded_kernels())
+    return CompiledKernels(
+        str(Path(kernels[0]._cache.cache_path).parent),
+        sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels),
+        sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels),
+    )
+
+
+def _use_kernels(dtype: str, n_classes: int, everything: bool) -> None:
+    rng = np.random.default_rng(0)
+    n_samples = MOST_SAMPLES + 1  # fewer are left to NumPy
+    probs = rng.dirichlet(np.ones(n_classes), size=(3, n_samples)).astype(dtype)
+    labels = np.arange(n_samples) % n_classes
+    for kind in KINDS:
+        _apply(Predictions(probs if kind == "probs" else np.log(probs), kind=kind))
+    keep_labels(probs[0], labels)
+    if everything:
+        predictions = Predictions(probs, labels)
+        for method in calibrators().values():
+            method().fit(predictions).predict_all(predictions)
+        consensus(predictions)
+        evaluate(predictions, n_threads=1)
+
+
+def _apply(predictions: Predictions) -> None:
+    """Everything that applying any calibrator calls."""
+    options = Identity()
+    for combiner in ("mean", "tde", "atde"):
+        combined = apply_label_free(combiner, predictions, options)
+    top_label_vectors(combined, combined.confidence)
+    scale(log_probabilities(combined.probs), 2.0)
+    geometric_mean(probabilities(predictions, slice(0, predictions.n_samples)))
+    Identity(kind=predictions.kind).fit(predictions, combined.prediction).predict_all(predictions)
+
+
+def loaded_kernels() -> Iterator[Any]:
+    """The compiled functions of all kernel modules that are loaded."""
+    for module in pkgutil.iter_modules(_kernels.__path__):
+        home = f"veridical._kernels.{module.name}"
+        for member in vars(importlib.import_module(home)).values():
+            is_cached = getattr(getattr(member, "_cache", None), "cache_path", None) is not None
+            if is_cached and member.__module__ == home:
+                yield member
