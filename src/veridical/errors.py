@@ -96,6 +96,10 @@ class StorageError(VeridicalError, OSError):
     """A file could not be written; nothing half-written was left behind."""
 
 
+class ExportError(ParameterError):
+    """A calibrator has no form in the format that it is exported to; the message says why."""
+
+
 class MissingExtraError(VeridicalError, ImportError):
     """A feature needs an optional dependency; the message names the extra to install."""
 

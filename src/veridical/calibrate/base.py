@@ -6,6 +6,7 @@ A method writes ``_fit`` and one of ``_confidence`` (for methods that correct th
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -153,6 +154,28 @@ class Calibrator(ParametersAsFields):
         from veridical.calibrate.saving import save_calibrator
 
         save_calibrator(self, path)
+
+    def to_onnx(self, path: str | Path, *, dtype: str = "float32") -> None:
+        """Write the fitted calibrator as an ONNX model (extra ``onnx``).
+
+        Its input ``predictions`` has the shape, kind and axis of the sources that the calibrator takes; its outputs are
+        ``probs``, ``confidence`` and ``label``.  Numbers are not checked.  Truth discovery has its 20 updates, of which
+        those after a sample came to rest change nothing.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Ends in .onnx.  The file appears whole or not at all.
+        dtype : {"float32", "float64"}
+            Of the input and the outputs; in between all numbers are float64.
+
+        Raises
+        ------
+        ExportError
+            The calibrator has no such model; the message says why.
+        """
+        # A package above this one, which knows all calibrators.
+        importlib.import_module("veridical.export").save_onnx(self, path, dtype=dtype)
 
     @property
     def fitted_calibrator(self) -> Calibrator:

@@ -10,7 +10,7 @@ from veridical.calibrate.base import Calibrator
 from veridical.calibrate.isotonic import TIE_BREAKER
 from veridical.calibrate.logistic import CLOSEST
 from veridical.calibrate.temperature import SMALLEST_PROBABILITY
-from veridical.calibrate.truth_logit import _FURTHEST
+from veridical.calibrate.truth_logit import FURTHEST
 from veridical.combine.on_arrays import CombinedArrays, InvalidOnDeviceError, load_arrays, softmax
 from veridical.combine.pools import FLOORS
 from veridical.errors import ParameterError, ShapeError
@@ -192,7 +192,7 @@ def confidence_of(calibrator: Any, combined: CombinedArrays) -> Any:
         case "truth-logit":
             constant = combined.loaded.constant
             centred = (_truth_features(combined) - constant(calibrator.centres_)) / constant(calibrator.spreads_)
-            features = xp.clip(centred, -_FURTHEST, _FURTHEST)
+            features = xp.clip(centred, -FURTHEST, FURTHEST)
             coefficients = constant(calibrator.coefficients_)
             return _expit(xp, coefficients[0] + features @ coefficients[1:])
         case _:

@@ -1,0 +1,54 @@
+"""``veridical export``."""
+
+from __future__ import annotations
+
+import click
+
+from veridical.cli.options import output_options
+from veridical.cli.output import Output
+
+
+@click.command()
+@click.argument("calibrator", type=click.Path())
+@click.argument("model", type=click.Path())
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "float64"]),
+    default="float32",
+    show_default=True,
+    help="Of the model's input and outputs.",
+)
+@output_options
+def command(calibrator: str, model: str, dtype: str, as_json: bool, quiet: bool) -> None:
+    """Write CALIBRATOR, a .json file from 'veridical calibrate', as an ONNX model to MODEL, an .onnx file.
+
+    The model takes predictions, shape (sources, samples, classes), and returns probs, confidence and label.
+    It does not check numbers.
+
+    \b
+    Example:
+      veridical export cal.json cal.onnx
+    """
+    from veridical._outputs import check_outputs
+    from veridical.calibrate import load_calibrator
+    from veridical.export import check_onnx_target
+
+    output = Output(as_json, quiet)
+    check_onnx_target(model)
+    check_outputs({"MODEL": model}, [calibrator])
+    loaded = load_calibrator(calibrator)
+    loaded.to_onnx(model, dtype=dtype)
+    chosen = loaded.fitted_calibrator
+    output.text(f"Wrote {model}: {chosen.name} on {chosen.combine}, {chosen.n_sources_} sources, {dtype}")
+    output.json(
+        {
+            "schema": 1,
+            "type": "exported",
+            "out": model,
+            "method": chosen.name,
+            "combine": chosen.combine,
+            "n_sources": chosen.n_sources_,
+            "n_classes": chosen.n_classes_,
+            "dtype": dtype,
+        }
+    )
