@@ -133,7 +133,7 @@ class Auto(Calibrator):
             warnings.simplefilter("ignore", NotConvergedWarning)  # a fold's troubles are in its score
             losses, stated = self._cross_validate(methods, engine, progress or no_progress)
         table, chosen = self._rank(methods, losses, stated)
-        (outcome,) = engine.run([chosen], random_state=self._seed())
+        (outcome,) = engine.run([chosen], random_state=self._seed(), weights_of_all=True)
         assert outcome.calibrator is not None
         best = outcome.calibrator
         self.best_, self.table_ = best, table
@@ -262,7 +262,13 @@ class Auto(Calibrator):
             def report_fold(done: int, total: int, what: str, fold: int = fold) -> None:
                 report(fold * total + done, n_folds * total, f"{what}, fold {fold + 1}")
 
-            outcomes = engine.run(methods, Split(rest, held_out), random_state=self._seed(), progress=report_fold)
+            outcomes = engine.run(
+                methods,
+                Split(rest, held_out),
+                random_state=self._seed(),
+                weights_of_all=True,
+                progress=report_fold,
+            )
             for k, outcome in enumerate(outcomes):
                 confidence[k, held_out], correct[k, held_out] = outcome.stated.confidence, outcome.stated.correct
                 losses[k, held_out] = self._loss(outcome)
