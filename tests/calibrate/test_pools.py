@@ -81,7 +81,7 @@ def test_pools_of_few_labels_stay_near_the_consensus(rng, method, monkeypatch):
     shrunk = loss()
     monkeypatch.setattr(pools, "prior_shares", lambda predictions, n_threads=None: np.full(6, 1 / 6))
     towards_equal_weights = loss()
-    assert shrunk < towards_equal_weights - 0.02
+    assert shrunk < towards_equal_weights - 0.005
     assert shrunk < metrics.nll(labels[test], probs[:, test].mean(axis=0))
 
 
