@@ -26,7 +26,7 @@ _FOLDS, _MOST_FOR_STRENGTH = 5, 2000
 #: Part of the prior that is spread equally over the sources.
 _EQUAL_PART = 0.1
 #: Fits that are only compared need not be exact.
-_COARSE = {"ftol": 1e-9, "gtol": 1e-5}
+_COARSE: dict[str, Any] = {"ftol": 1e-9, "gtol": 1e-5}
 #: Weight of a sample without a source, as evidence that this source's weight is the prior's, against a
 #: sample with it.  A source that is rarely present cannot move far from an equal weight.
 _ABSENCE_WEIGHT = 0.1
