@@ -17,7 +17,7 @@ MODULES = {
     "_names": set(),
     "errors": {"_names"},
     "_columns": set(),
-    "_progress": set(),
+    "_progress": {"errors"},
     "_lazy": set(),
     "_extras": {"errors"},
     "_tables": {"_extras"},

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from veridical.errors import ParameterError, StorageError
+from veridical.errors import ParameterError, StorageError, shown
 
 #: Error numbers for lack of space: the disk, the user's quota, or the largest allowed file.
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -30,8 +30,12 @@ _HERE, _EXCHANGE = -100, 2
 def as_path(path: object) -> Path:
     """A name that a file can have."""
     if not isinstance(path, (str, os.PathLike)):
-        raise ParameterError(f"the path is {path!r}, a {type(path).__name__}; give a file name.")
-    name = os.fsdecode(path)
+        raise ParameterError(f"the path is {shown(path)}, a {type(path).__name__}; give a file name.")
+    try:
+        name = os.fsdecode(path)
+        os.fsencode(name)
+    except (TypeError, UnicodeError):
+        raise ParameterError(f"the path is {shown(path)}, which no file can be called; give another name.") from None
     if not name or "\0" in name:
         raise ParameterError(f"the path is {name!r}, which is not a file name; give one without NUL characters.")
     return Path(name)

@@ -60,10 +60,12 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     CorruptFileError
-        The file is not a regular file of at most 64 MB, not JSON, or nested too deeply.
+        The file does not exist, is not a regular file of at most 64 MB, not JSON, or nested too deeply.
     """
     source = Path(path)
     try:
+        if not source.exists():
+            raise CorruptFileError(f"there is no file {source}.")
         if not source.is_file() or source.stat().st_size > _MOST_BYTES:
             raise CorruptFileError(f"{source} is not a regular file of at most {_MOST_BYTES >> 20} MB.")
         return json.loads(source.read_bytes())

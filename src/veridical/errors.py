@@ -152,12 +152,14 @@ class KernelCacheWarning(VeridicalWarning):
 
 
 def shown(value: object) -> str:
-    """``value`` for an error message: its representation on one line of at most 80 characters."""
+    """``value`` for an error message: its representation on one line of at most 80 characters, or its type."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         return f"an array of shape {tuple(shape)}"
     try:
         text = " ".join(repr(value).split())
     except Exception:
+        text = ""
+    if not text or " at 0x" in text:
         text = f"an object of type {type(value).__name__}"
     return text if len(text) <= 80 else text[:79] + "…"

@@ -79,7 +79,7 @@ def test_split_rejects_one_sample(rng):
         ([0, [1, 2], 1], "one integer per sample"),
         ([[0], [1], [0]], "shape"),
         (["a", "b", "a"], "labels are names"),
-        ([object(), 0, 1], "label of sample 0 is <object"),
+        ([object(), 0, 1], "label of sample 0 is an object of type object"),
     ],
 )
 def test_labels_that_are_not_valid_are_rejected(labels, message):

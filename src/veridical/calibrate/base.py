@@ -15,7 +15,7 @@ import numpy as np
 
 from veridical._numpy_kernels import kernel_for
 from veridical._parallel import resolve_threads
-from veridical._progress import Progress, no_progress
+from veridical._progress import Progress, check_progress
 from veridical.calibrate.parameters import ParametersAsFields, reject_estimators, unfitted_error
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.combiner import Combiner, fit_combiner
@@ -23,7 +23,7 @@ from veridical.combine.pools import over_rows
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.combine.small_arrays import combine_array
-from veridical.errors import ChangedSourcesWarning, LabelError, ParameterError, ShapeError
+from veridical.errors import ChangedSourcesWarning, LabelError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
 from veridical.predictions.validation import KINDS, Array, Kind, as_numbers, check_choice, check_labels
@@ -106,7 +106,7 @@ class Calibrator(ParametersAsFields):
         labels = self._labels(predictions, y)
         if predictions.n_samples == 0:
             raise ShapeError("there are no samples to calibrate on; at least one is needed.")
-        report = progress or no_progress
+        report = check_progress(progress)
         report(0, 2, "combine the sources")
         combiner, combined = fit_combiner(self.combine, predictions, labels, self)
         report(1, 2, f"fit {self.name}")
@@ -198,8 +198,11 @@ class Calibrator(ParametersAsFields):
         """Raise :class:`veridical.errors.ParameterError` where a parameter is none that ``fit`` accepts."""
         check_choice(self.combine, self.combiners, f"combine for {self.name}")
         check_choice(self.kind, KINDS, "kind")
-        if isinstance(self.sources_axis, bool) or self.sources_axis not in (0, 1):
-            raise ParameterError(f"sources_axis is {self.sources_axis!r}; it is 0 for (S, N, L) or 1 for (N, S, L).")
+        is_number = isinstance(self.sources_axis, (int, np.integer)) and not isinstance(self.sources_axis, bool)
+        if not is_number or self.sources_axis not in (0, 1):
+            raise ParameterError(
+                f"sources_axis is {shown(self.sources_axis)}; it is 0 for (S, N, L) or 1 for (N, S, L)."
+            )
         check_choice(self.missing, ("raise", "skip"), "missing")
         resolve_threads(self.n_threads)
 
@@ -356,8 +359,20 @@ def _warn_about_changes(new: list[str], gone: list[str]) -> None:
 
 def n_dimensions(values: Any) -> int:
     """How many axes ``values`` has, without copying a list of arrays."""
-    separate = isinstance(values, (list, tuple)) and len(values) > 0
-    return 1 + n_dimensions(values[0]) if separate else np.ndim(values)
+    depth = 0
+    while isinstance(values, (list, tuple)) and values:
+        depth, values = depth + 1, values[0]
+    n_axes = getattr(values, "ndim", None)
+    return depth + (n_axes if isinstance(n_axes, int) else as_numbers(values, "the array of predictions").ndim)
+
+
+def check_calibrator(value: object) -> Calibrator:
+    """``value`` if it is a calibrator."""
+    if not isinstance(value, Calibrator):
+        raise ParameterError(
+            f"{shown(value)} is not a calibrator; give one that was fitted or load_calibrator returns."
+        )
+    return value
 
 
 def top_label_vectors(combined: Combined, confidence: Floats, n_threads: int | None = None) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.binning import bins_of, check_edges, inner_edges
 from veridical.calibrate.starting_point import BinnedGaps, tempered_accuracy
-from veridical.calibrate.state_checks import check_array, check_number
+from veridical.calibrate.state_checks import LARGEST, check_array, check_number
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.metrics.binned import MOST_BINS
 from veridical.metrics.sample import Booleans
@@ -161,7 +161,7 @@ class OptHist(Calibrator):
         if self.batch_size is not None:
             check_integer(self.batch_size, "batch_size", 1)
         for what in ("hist_rate", "kde_rate", "significance"):
-            check_real(getattr(self, what), what, 0.0)
+            check_real(getattr(self, what), what, 0.0, LARGEST)
 
     def _check_state(self) -> None:
         check_array(self.psi_, "psi_", (-1,), -1.0, 1.0)
@@ -273,7 +273,7 @@ class PTDEHist(OptHist):
     def check_parameters(self) -> None:
         super().check_parameters()
         check_choice(self.hv_scale, HV_SCALES, "hv_scale")
-        check_real(self.hv_gain, "hv_gain", 0.0)
+        check_real(self.hv_gain, "hv_gain", 0.0, LARGEST)
 
     def _check_state(self) -> None:
         super()._check_state()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from veridical.calibrate.base import Calibrator
+from veridical.errors import ParameterError, shown
 
 #: Name -> module and class.  A module is imported when its method is used, so that a saved temperature is loaded
 #: without the code of all other methods.  "auto" evaluates methods to choose one, so it belongs to the evaluation.
@@ -70,6 +71,8 @@ def full_name(name: str) -> str:
     >>> full_name("TS"), full_name("ptde"), full_name("spline")
     ('temperature', 'ptde-kde', 'spline')
     """
+    if not isinstance(name, str):
+        raise ParameterError(f"the name of a method is {shown(name)}; give a string.")
     return ALIASES.get(name.lower(), name.lower())
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from veridical._atomic import as_path, write_atomically
 from veridical._version import __version__
-from veridical.calibrate.base import Calibrator
+from veridical.calibrate.base import Calibrator, check_calibrator
 from veridical.calibrate.state_checks import check_array, check_number
 from veridical.calibrate.stored_arrays import count_numbers, decode, encode_beside, encode_inline
 from veridical.combine.combiner import Combiner
@@ -61,9 +61,10 @@ def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
 
 def check_target(path: str | Path) -> Path:
     """Where a calibrator may be saved; commands ask before they spend time on fitting one."""
-    if Path(path).suffix != ".json":
+    target = as_path(path)
+    if target.suffix != ".json":
         raise FileFormatError(f"calibrators are saved as .json, not as {str(path)!r}; use the extension .json.")
-    return Path(path)
+    return target
 
 
 def _arrays_of(path: Path) -> Path | None:
@@ -87,7 +88,7 @@ def checksum_of(document: dict[str, Any]) -> str:
 
 def describe(calibrator: Calibrator) -> dict[str, Any]:
     """A fitted calibrator as plain values and arrays."""
-    calibrator.check_fitted()
+    check_calibrator(calibrator).check_fitted()
     calibrator.check_parameters()  # they may have been set since the fit, and a file with bad ones would not load
     if calibrator.combine != calibrator.combiner_.name:
         raise ParameterError(

@@ -211,14 +211,14 @@ def _draw_panels(
     name: str, what: str, make: Callable[..., list[Any]], draw: Callable[[Any], Any], options: dict[str, Any]
 ) -> None:
     """Draw a figure of the panels that ``make`` returns for each ensemble."""
-    from veridical._progress import no_progress
+    from veridical._progress import check_progress
     from veridical.paper import save_figure
     from veridical.paper.figure_files import figure_path
 
     path = figure_path(options["out"] or f"{name}.svg")
     output = Output(options["as_json"], options["quiet"])
     with output.progress() as progress:
-        report, panels, ensembles = progress or no_progress, [], _open(options)
+        report, panels, ensembles = check_progress(progress), [], _open(options)
         for done, ensemble in enumerate(ensembles):
             report(done, len(ensembles), f"{ensemble.name}: {what}")
             panels += make(ensemble, sources=options["sources"], n_threads=options["threads"])

@@ -18,7 +18,7 @@ from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.truth_discovery import Missing, Truth, discover
 from veridical.errors import CampsWarning
 from veridical.predictions import Predictions, as_predictions
-from veridical.predictions.validation import Array, Kind, check_choice
+from veridical.predictions.validation import Array, Kind, check_choice, check_flag
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,6 +157,7 @@ def consensus(
     """
     sources = as_predictions(predictions, kind, sources_axis)
     check_choice(missing, ("skip", "raise"), "missing")
+    check_flag(accuracy_preserving, "accuracy_preserving")
     sums, complete = gather_sums(sources, missing, n_threads)
     weights = weigh_sources(sums, n_threads)
     mean: Truth | None = None

@@ -18,10 +18,12 @@ from veridical.combine.projection import LABEL_MARGIN
 from veridical.errors import ParameterError, ShapeError
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import (
+    LARGEST_COUNT,
     Array,
     Kind,
     as_numbers,
     check_choice,
+    check_flag,
     check_integer,
     check_real,
     reject_missing_prediction,
@@ -41,6 +43,7 @@ _COPY_BYTES = 2 * 1024**2
 #: By how many units of rounding the mean of probabilities that a kernel computed from logits can be wrong: the shift
 #: by the largest, the exponential, the sum of fewer than 48 numbers and the division, each with a margin.
 _SOFTMAX_ERROR = 64
+_MOST_TRACED = 100_000  # updates; a trace has a number for each
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,13 +183,14 @@ def discover(
     """
     predictions = as_predictions(predictions, kind, sources_axis)
     check_choice(missing, ("raise", "skip"), "missing")
+    check_flag(trace, "trace")
     weights = _check_source_weights(source_weights, predictions)
     options = make_options(
         predictions,
         skip_missing=missing == "skip",
-        keep_label=bool(accuracy_preserving),
+        keep_label=check_flag(accuracy_preserving, "accuracy_preserving"),
         tol=check_real(tol, "tol", 0.0),
-        max_iter=check_integer(max_iter, "max_iter", 0),
+        max_iter=check_integer(max_iter, "max_iter", 0, _MOST_TRACED if trace else LARGEST_COUNT),
         weighted=source_weights is not None,
     )
     outputs = allocate_outputs(predictions, options.max_iter if trace else None)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from veridical._atomic import atomic_file
+from veridical._atomic import as_path, atomic_file
 from veridical._outputs import check_outputs
 from veridical._tables import TableResult
 from veridical.calibrate import Calibrator
+from veridical.calibrate.base import check_calibrator
 from veridical.errors import FileFormatError
 from veridical.predictions import as_predictions
 from veridical.predictions.validation import Array, Kind
@@ -39,7 +40,7 @@ class Calibrated(TableResult):
 
         It appears whole or not at all, and :func:`veridical.load` reads it as the predictions of one source.
         """
-        if Path(path).suffix != ".npz":
+        if as_path(path).suffix != ".npz":
             raise FileFormatError(f"calibrated predictions cannot be written to {str(path)!r}; use the extension .npz.")
         check_outputs({"path": path}, self.files)
         arrays = {"probs": self.probs, "confidence": self.confidence, "prediction": self.prediction}
@@ -68,5 +69,5 @@ def apply_calibrator(
 ) -> Calibrated:
     """Calibrated distributions, confidences and labels of new predictions; nothing is learned from them."""
     sources = as_predictions(predictions, kind, sources_axis)
-    probs, confidence, prediction = calibrator.predict_all(sources)
+    probs, confidence, prediction = check_calibrator(calibrator).predict_all(sources)
     return Calibrated(probs, confidence, prediction, sources.labels, sources.class_names, sources.files)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical._progress import Progress, no_progress
+from veridical._progress import Progress, check_progress
 from veridical._tables import TableResult
 from veridical._version import versions
 from veridical.calibrate import calibrators
@@ -155,7 +155,7 @@ def compare_calibrators(
     if len(chosen) < len(resolved):
         raise ParameterError("methods names 'members'; compare takes methods that combine the sources.")
     names = tuple(method.name for method in chosen)
-    report = progress or no_progress
+    report = check_progress(progress)
     engine = Engine(labelled_predictions, n_threads=n_threads)
     values: dict[str, dict[str, list[float]]] = {name: {metric: [] for metric in SUMMARY_METRICS} for name in names}
     floors: dict[str, dict[str, list[float]]] = {name: {} for name in names}

@@ -13,10 +13,11 @@ import scipy.stats
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.source_sweep import sweep_sources
 from veridical.metrics import reliability_curve
+from veridical.metrics.binned import MOST_BINS
 from veridical.metrics.sample import Sample
 from veridical.metrics.selective import aurc_of, risk_at_coverage
 from veridical.metrics.table import summary_of
-from veridical.predictions.validation import Array
+from veridical.predictions.validation import Array, check_integer
 
 Numbers = tuple[float, ...]
 
@@ -81,7 +82,7 @@ class ConfidenceHistogram:
     @classmethod
     def of(cls, method: str, sample: Sample, n_bins: int = 20) -> ConfidenceHistogram:
         """The histogram of a sample."""
-        edges = np.linspace(0, 1, n_bins + 1)
+        edges = np.linspace(0, 1, check_integer(n_bins, "n_bins", 1, MOST_BINS) + 1)
         right, wrong = (
             tuple(np.histogram(sample.confidence[side], edges)[0].tolist())
             for side in (sample.correct, ~sample.correct)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from veridical._progress import Progress, no_progress
+from veridical._progress import Progress, check_progress
 from veridical._tables import TableResult
 from veridical._version import versions
 from veridical.combine import label_free_combiners
-from veridical.errors import AbsentSourceWarning, LabelError
+from veridical.errors import AbsentSourceWarning, LabelError, ShapeError
 from veridical.evaluation.engine import Engine, Outcome, Shared, Split, half_split
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.methods import MEMBERS, Method, resolve_methods
@@ -21,7 +21,7 @@ from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
 from veridical.metrics.sample import Labels, Sample
 from veridical.metrics.table import summary_of
 from veridical.predictions import Predictions, as_predictions
-from veridical.predictions.validation import Kind, check_labels
+from veridical.predictions.validation import Kind, check_flag, check_labels
 
 DEFAULT_METHODS = (MEMBERS, *label_free_combiners())
 #: Version of the JSON that ``to_dict`` gives.
@@ -169,6 +169,8 @@ def labelled(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int
         labelled_predictions = labelled_predictions.with_labels(checked)
     elif labelled_predictions.labels is None:
         raise LabelError("this needs labels and the predictions have none; give labels, one integer per sample.")
+    if n_samples == 0:
+        raise ShapeError("there are no samples to score; at least one is needed.")
     n_absent = int((~labelled_predictions.present()).sum())
     if n_absent:
         warnings.warn(
@@ -228,6 +230,7 @@ def evaluate(
     1.0
     """
     labelled_predictions = labelled(predictions, labels, kind, sources_axis)
+    check_flag(floors, "floors"), check_flag(intervals, "intervals")
     engine = Engine(labelled_predictions, n_threads=n_threads)
     options: dict[str, Any] = {"floors": floors, "intervals": intervals, "random_state": random_state}
     return run_evaluation(engine, resolve_methods(methods), options, progress=progress).evaluation
@@ -277,7 +280,7 @@ def run_evaluation(
     progress : callable, optional
         Called as ``progress(done, total, what)``.
     """
-    report = progress or no_progress
+    report = check_progress(progress)
     random_state = options["random_state"]
     options = {**options, "n_threads": engine.n_threads}
     held_out = any(method is not None and method.calibrator is not None for method in methods)

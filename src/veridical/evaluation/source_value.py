@@ -211,7 +211,7 @@ def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_s
         SourceValue(
             name=name,
             accuracy=_source_accuracy(engine, s, scored),
-            nll=float(np.nanmean(_loss(prob[s, scored]))),
+            nll=_mean_of_some(_loss(prob[s, scored])),
             nll_without=effects[s],
             accuracy_without=effects[n_sources + s],
             weight=float(weights[s]),
@@ -338,3 +338,9 @@ def _effects(differences: Floats, random_state: int, n_threads: int | None) -> l
         Effect(float(value), *interval_of(float(value), draws[:, k], _LEVEL, "basic", least=-np.inf))
         for k, value in enumerate(values)
     ]
+
+
+def _mean_of_some(values: Floats) -> float:
+    """Mean of the values that are not NaN; NaN if all are, as for a source that is always absent."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")

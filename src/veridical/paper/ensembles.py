@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from veridical.data import load_demo
-from veridical.errors import LabelError, ParameterError
+from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.evaluation.engine import Engine
 from veridical.predictions import Predictions
 from veridical.predictions.files import load
@@ -188,6 +188,8 @@ def _open(path: str | Path, labels: str | Path | None, kind: Kind | None, source
     predictions = load(path, labels, kind=kind, sources_axis=sources_axis)
     if predictions.labels is None:
         raise LabelError(f"{path} has no labels, and the tables need them; give a file of labels with --labels.")
+    if predictions.n_samples == 0:
+        raise ShapeError(f"{path} has no samples; at least one is needed.")
     return Ensemble(name, predictions)
 
 

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veridical._atomic import write_atomically
+from veridical._atomic import as_path, write_atomically
 from veridical.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def settled(figure: Figure) -> Figure:
 
 def figure_path(path: str | Path) -> Path:
     """Where a figure may be written: under a name that ends in .svg, .png or .pdf."""
-    target = Path(path)
+    target = as_path(path)
     if target.suffix.lower().lstrip(".") not in _METADATA:
         raise ParameterError(f"{str(target)!r} is not the name of a figure; choose one in .svg, .png or .pdf.")
     return target

@@ -8,9 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from veridical._atomic import storage_errors, write_atomically
+from veridical._atomic import as_path, storage_errors, write_atomically
 from veridical._outputs import check_outputs, check_report_target
-from veridical._progress import Progress, no_progress
+from veridical._progress import Progress, check_progress
 from veridical._version import __version__
 from veridical.paper.ensembles import Ensemble, open_ensembles
 from veridical.paper.extended import Extended
@@ -101,12 +101,12 @@ def reproduce_all(
     Path
         Of the page.
     """
-    settings, directory = settings or Settings(), Path(out)
+    settings, directory = settings or Settings(), as_path(out)
     ensembles = open_ensembles(paths, labels=labels, kind=kind, sources_axis=sources_axis)
     inputs = [*labels, *(file for ensemble in ensembles for file in ensemble.predictions.files)]
     check_outputs({f"the output {name}:": directory / name for name in _output_names()}, inputs)
     page = check_report_target(directory / "index.html")
-    contents = _contents(ensembles, settings, n_threads, progress or no_progress)
+    contents = _contents(ensembles, settings, n_threads, check_progress(progress))
     with storage_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from veridical._parallel import run_blocks
-from veridical._progress import Progress, no_progress
+from veridical._progress import Progress, check_progress
 from veridical.evaluation.differences import bootstrap_differences
 from veridical.evaluation.methods import resolve_method
 from veridical.evaluation.source_sweep import DEFAULT_RULES, DiscoveryRule, sweep_sources
@@ -90,7 +90,7 @@ def table1(
     >>> round(table.row("DE").values["ece"].mean, 4)
     0.0545
     """
-    rules, report = rules_of(updates), progress or no_progress
+    rules, report = rules_of(updates), check_progress(progress)
     rows, pairs = list[Row](), list[PairedDifference]()
     for done, ensemble in enumerate(ensembles):
         steps = check_sources(sources or default_sources(ensemble.predictions.n_sources), ensemble)

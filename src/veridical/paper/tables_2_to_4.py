@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from veridical._parallel import run_blocks
-from veridical._progress import Progress, no_progress
+from veridical._progress import Progress, check_progress
 from veridical.calibrate import PAPER_SETTING, calibrators
 from veridical.evaluation.differences import differences_over_halves
 from veridical.evaluation.engine import Outcome
@@ -112,7 +112,7 @@ def posthoc_tables(
     """Several of Tables 2 to 4 from the same fits; the parameters are those of :func:`table2`."""
     rows: dict[str, list[Row]] = {table: [] for table in tables}
     pairs: dict[str, list[PairedDifference]] = {table: [] for table in tables}
-    report = progress or no_progress
+    report = check_progress(progress)
     metrics = [metric for metric in SUMMARY_METRICS if any(metric in _columns(table, extended) for table in tables)]
     for done, ensemble in enumerate(ensembles):
         batch = paper_batch(ensemble.predictions.n_samples) if literal else None

@@ -19,6 +19,7 @@ from veridical.plots.style import (
     level_role,
     styled,
 )
+from veridical.predictions.validation import check_real
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,8 +93,8 @@ def reliability_diagram(
     if not isinstance(bins, ReliabilityBins):
         bins = reliability_curve(*outcomes_and_probs(y_true, probs), n_bins=n_bins, edges=edges)
     axes = axes_or_new(ax, 4.5, 4.3)
-    lowest = lowest_confidence([bins]) if lowest is None else lowest
-    most = max(bins.counts) if most is None else most
+    lowest = lowest_confidence([bins]) if lowest is None else check_real(lowest, "lowest", 0.0, 0.99)
+    most = max(bins.counts) if most is None else check_real(most, "most", 1.0)
     _draw_bars(axes, bins, most, lowest)
     axes.plot([lowest, 1], [lowest, 1], color=colour("quiet"), linewidth=1, linestyle=(0, (4, 3)))
     _draw_bands(axes, bins)

@@ -23,7 +23,7 @@ from veridical.plots.style import (
     styled,
 )
 from veridical.predictions import Predictions
-from veridical.predictions.validation import Array, as_numbers, check_choice
+from veridical.predictions.validation import Array, as_numbers, check_choice, check_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,9 +127,7 @@ def dependence_matrix(
     n_sources = len(values) if values.ndim == 2 else 0
     if n_sources < 2 or values.shape != (n_sources, n_sources):
         raise ShapeError(f"matrix has shape {values.shape}; give one row and one column per source, two at least.")
-    names = [f"source {s}" for s in range(n_sources)] if names is None else names
-    if len(names) != n_sources:
-        raise ParameterError(f"there are {len(names)} names for {n_sources} sources; give one per source.")
+    names = check_names(names, n_sources, "source") or [f"source {s}" for s in range(n_sources)]
     axes = axes_or_new(ax, 4.8, 4.5)
     size = letter_size(n_sources)
     labels = [shortened(name, 18) if n_sources <= NAMED_UP_TO else "" for name in names]

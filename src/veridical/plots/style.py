@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import numpy as np
 
 from veridical._names import printable
-from veridical.predictions.validation import check_choice
+from veridical.errors import ParameterError, shown
+from veridical.predictions.validation import check_choice, check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,6 +133,7 @@ def styled(draw: Callable[P, Axes]) -> Callable[P, Axes]:
 
     @wraps(draw)
     def drawn(*args: P.args, **options: P.kwargs) -> Axes:
+        check_flag(options.get("legend", True), "legend")
         with drawing_style():
             return draw(*args, **options)
 
@@ -140,9 +142,13 @@ def styled(draw: Callable[P, Axes]) -> Callable[P, Axes]:
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     """``ax``, or axes of a new figure of so many inches, as pyplot makes them, with the background of the theme."""
-    if ax is not None:
-        return ax
+    import matplotlib.axes
     import matplotlib.pyplot as plt
+
+    if ax is not None:
+        if not isinstance(ax, matplotlib.axes.Axes):
+            raise ParameterError(f"ax is {shown(ax)}; give matplotlib Axes, or leave it out for a new figure.")
+        return ax
 
     figure, axes = plt.subplots(figsize=(width, height), layout="constrained", facecolor=colour("surface"))
     assert figure is not None
@@ -173,13 +179,15 @@ def legend_of_colours(axes: Axes, entries: Sequence[tuple[str, str]], title: str
 
 def shortened(name: str, length: int) -> str:
     """At most ``length`` characters, the last an ellipsis where something was cut."""
-    shown = printable(name)
-    return shown if len(shown) <= length else shown[: length - 1] + "…"
+    text = printable(name)
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def series_roles(methods: Sequence[str], chosen: str | None = None) -> dict[str, str]:
     """Method -> role of its colour."""
     roles = dict(_USUAL)
+    if chosen is not None and not isinstance(chosen, str):
+        raise ParameterError(f"chosen is {shown(chosen)}; give the name of a method.")
     if chosen is not None and chosen not in roles:
         roles[chosen] = 3
     spare = [k for k in range(N_SERIES) if k not in roles.values()] or [N_SERIES - 1]

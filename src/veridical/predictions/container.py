@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import ParameterError, ShapeError
+from veridical.errors import ParameterError, ShapeError, shown
 from veridical.predictions.arrays import Array, as_array
 from veridical.predictions.inputs import read_scores
 from veridical.predictions.labels import UNKNOWN, Samples, resolve_labels
@@ -243,10 +244,11 @@ class Predictions:
         chosen = sources if isinstance(sources, slice) else np.atleast_1d(as_array(sources, "sources", _SELECTION))
         if isinstance(chosen, np.ndarray) and chosen.dtype.kind in "UO":
             known = {name: s for s, name in enumerate(self.source_names or ())}
-            unknown = [str(name) for name in chosen if name not in known]
-            if unknown:
+            unknown = [name for name in chosen.ravel() if not isinstance(name, str) or name not in known]
+            if unknown or chosen.ndim > 1:
+                called = shown(str(unknown[0]) if isinstance(unknown[0], str) else unknown[0]) if unknown else "that"
                 raise ParameterError(
-                    f"there is no source called {unknown[0]!r}; the sources are: {', '.join(known) or 'unnamed'}."
+                    f"there is no source called {called}; the sources are: {', '.join(known) or 'unnamed'}."
                 )
             return np.asarray([known[name] for name in chosen], dtype=np.intp)
         return _indices(chosen, self.n_sources, "sources")
@@ -301,7 +303,10 @@ def _either(passed: Any, of_input: Any) -> Any:
 
 def _check_shape(shape: Any, n_samples: int) -> tuple[int, ...]:
     """(N,) or (N, H, W), whose product is the number of samples."""
-    sizes = tuple(int(size) for size in shape)
+    try:
+        sizes = tuple(operator.index(size) for size in shape)
+    except TypeError:
+        raise ParameterError(f"sample_shape is {shown(shape)}; give whole numbers, as in (N, H, W).") from None
     if int(np.prod(sizes, dtype=object)) != n_samples or min(sizes, default=0) < 0:
         raise ShapeError(f"sample_shape is {sizes}, and there are {n_samples} samples; give a shape of so many.")
     return sizes

@@ -60,6 +60,7 @@ def _read_sources(
     sources_axis: int = 0,
 ) -> Scores:
     """One array or data frame per source."""
+    _check_axis(sources_axis)
     if sources_axis != 0:
         raise ParameterError("separate sources have no axis of sources; leave sources_axis out.")
     if not sources:

@@ -45,7 +45,7 @@ INPUT_KINDS: tuple[InputKind, ...] = get_args(InputKind)
 #: class, whose number is rounded (in half precision to a multiple of 2**-24) and added up in single precision.
 SUM_TOLERANCE = {"float16": (2e-3, 2**-25), "float32": (1e-4, 2**-25), "float64": (1e-5, 2**-54)}
 #: Counts of anything are smaller, and fit into the compiled loops' integers.
-_LARGEST_COUNT = 2**31 - 1
+LARGEST_COUNT = 2**31 - 1
 _LARGEST_SEED = 2**63 - 1
 #: Advice for scores that look unnormalised, where their kind can be passed.
 _FOR_SCORES = 'if these are unnormalised scores, pass kind="logits" (on the command line --kind logits)'
@@ -59,11 +59,11 @@ def check_choice(value: object, choices: Iterable[str], what: str) -> str:
     return value
 
 
-def check_integer(value: object, what: str, minimum: int, maximum: int = _LARGEST_COUNT) -> int:
+def check_integer(value: object, what: str, minimum: int, maximum: int = LARGEST_COUNT) -> int:
     """``value`` as an int in [minimum, maximum]."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_, np.timedelta64))
     if not whole or not minimum <= value <= maximum:  # type: ignore[operator]
-        is_usual = maximum == _LARGEST_COUNT and not (whole and value > maximum)  # type: ignore[operator]
+        is_usual = maximum == LARGEST_COUNT and not (whole and value > maximum)  # type: ignore[operator]
         bounds = f"of at least {minimum}" if is_usual else f"from {minimum} to {maximum:,}"
         raise ParameterError(f"{what} is {shown(value)}; give a whole number {bounds}.")
     return int(value)  # type: ignore[call-overload,no-any-return]

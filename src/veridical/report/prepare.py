@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical._progress import Progress, no_progress
+from veridical._progress import Progress, check_progress
 from veridical._version import versions
 from veridical.combine import label_free_combiners
 from veridical.errors import ParameterError, ShapeError
@@ -138,7 +138,7 @@ class Stages:
     """One count over everything that takes time, whoever does it."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress: Progress = progress or no_progress
+        self._progress: Progress = check_progress(progress)
         self._done, self._total = 0, total
 
     def begin(self, what: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from veridical._atomic import as_path
 from veridical._extras import require
 from veridical.errors import InvalidInputError, LabelError, NotFiniteError, ParameterError, ShapeError
 from veridical.predictions import Predictions
@@ -78,7 +78,7 @@ def collect_predictions(
     >>> collect_predictions([GaussianNB().fit(X[:20], y[:20]), GaussianNB().fit(X[20:], y[20:])], (X, y))
     Predictions(2 sources, 40 samples, 2 classes, kind='probs', float32, labelled)
     """
-    if out is not None and Path(out).suffix != ".npz":
+    if out is not None and as_path(out).suffix != ".npz":
         raise ParameterError(f"{out} does not end with .npz; predictions are written as .npz.")
     if kind is not None:
         check_choice(kind, KINDS, "kind")

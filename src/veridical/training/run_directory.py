@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical._atomic import storage_errors, write_atomically
+from veridical._atomic import as_path, storage_errors, write_atomically
 from veridical._json import read_json, to_plain, write_json
 from veridical._version import versions
 from veridical.errors import CorruptFileError, DatasetError, ParameterError
@@ -55,7 +55,7 @@ class RunDirectory:
     @classmethod
     def start(cls, path: str | os.PathLike[str], settings: dict[str, Any]) -> RunDirectory:
         """The directory of a new run, or of one with the same settings that is to be continued."""
-        run = cls(Path(path))
+        run = cls(as_path(path))
         with storage_errors(run.path):
             run.path.mkdir(parents=True, exist_ok=True)
         settings = to_plain({"format": _FORMAT, "kind": "logits", **settings})

@@ -143,6 +143,8 @@ def write_zarr(predictions: Predictions, path: Path) -> None:
     zarr = _require_zarr()
     if path.exists() and not is_zarr(path):
         raise StorageError(f"{path} exists and is not {_WHAT}; remove it or choose another name.")
+    if predictions.dtype.kind == "f" and predictions.dtype.itemsize > 8:
+        raise DtypeError(f"{predictions.dtype} does not fit into {_WHAT}; convert the scores to float64.")
     rows = min(max(_CHUNK_BYTES // (predictions.n_classes * predictions.dtype.itemsize), 1), predictions.n_samples or 1)
     with atomic_directory(path) as folder:
         root = zarr.open_group(str(folder), mode="w")

@@ -263,6 +263,8 @@ def columns_to_write(predictions: Predictions) -> list[str]:
             raise ParameterError(f"a class is called {taken!r}, which a table cannot hold; rename it or save a .npz.")
     if predictions.dtype.kind == "f" and predictions.dtype.itemsize > 8:
         raise DtypeError(f"{predictions.dtype} does not fit into a table; convert the scores to float64.")
+    if predictions.n_samples == 0:
+        raise ShapeError("there are no samples, and a table has its shape from them; save a .npz.")
     return list(names)
 
 
