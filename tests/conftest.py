@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +19,14 @@ INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 #: With VERIDICAL_HUNT=10 Hypothesis tries other examples in every run, and ten times as many.
 HUNT = int(os.environ.get("VERIDICAL_HUNT", "0"))
+if HUNT:  # the same seed in every process of the run
+    os.environ.setdefault("VERIDICAL_SEED", str(secrets.randbelow(2**32)))
+
+
+def pytest_report_header() -> str | None:
+    """The seed of a hunt, by which it can be repeated."""
+    return f"hunt: VERIDICAL_HUNT={HUNT} VERIDICAL_SEED={os.environ['VERIDICAL_SEED']}" if HUNT else None
+
 
 settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, derandomize=not HUNT,

@@ -1,0 +1,69 @@
+"""Calibrators under the rule of ``rule.py``: parameters, fits, predictions, and what is saved and read again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hunting import hunted
+from hypothesis import given
+from hypothesis import strategies as st
+from rule import check_call
+from strategies import arguments, cases, odd_values, often
+
+import veridical as vd
+
+pytestmark = pytest.mark.compiled
+
+#: The automatic choice fits many others.
+SLOW = {"auto": 2, "matrix": 8, "ptde-kde": 12, "opt-kde": 12}
+
+
+def check_distributions(probs, what):
+    """Rows that sum to one, within the precision of their type."""
+    probs = np.asarray(probs)
+    assert ((probs >= 0) & (probs <= 1)).all(), f"{what}: {probs}"
+    assert np.allclose(probs.sum(axis=1), 1, atol=1e-4), f"{what}: {probs.sum(axis=1)}"
+
+
+@pytest.mark.parametrize("name", vd.calibrators())
+def test_calibrator(name, tmp_path):
+    method = vd.calibrators()[name]
+    path = tmp_path / "calibrator.json"
+
+    @hunted(SLOW.get(name, 20))
+    @given(st.data())
+    def keeps_the_rule(data):
+        case = data.draw(cases())
+        calibrator = check_call(name, method, **data.draw(arguments(method, case)))
+        if calibrator is None:
+            return
+        used = data.draw(often(case.ensemble, [case.vectors]) | odd_values())
+        fitted = check_call(name, calibrator.fit, used, data.draw(often(case.labels, [None]) | odd_values()))
+        if fitted is None:
+            check_call(name, calibrator.predict_proba, case.ensemble)
+            return
+        for values in (used, data.draw(cases()).ensemble, data.draw(odd_values())):
+            probs = check_call(name, fitted.predict_proba, values)
+            if probs is not None:
+                check_distributions(probs, name)
+            check_call(name, fitted.predict_confidence, values)
+            check_call(name, fitted.predict, values)
+        check_call(name, vd.apply_calibrator, fitted, case.ensemble)
+        check_call(name, vd.inspect_calibrator, fitted)
+        check_call(name, fitted.save, path)
+        if path.exists():
+            again = vd.load_calibrator(path)
+            path.unlink()
+            before, after = (check_call(name, c.predict_proba, used) for c in (fitted, again))
+            assert before is None or np.array_equal(before, after)
+
+    keeps_the_rule()
+
+
+@hunted(40)
+@given(odd_values(), odd_values())
+def test_what_is_not_a_calibrator(value, other):
+    check_call("apply_calibrator", vd.apply_calibrator, value, other)
+    check_call("inspect_calibrator", vd.inspect_calibrator, value)
+    for name in ("predict", "predict_proba", "predict_confidence", "predict_all", "save"):
+        check_call(name, getattr(vd.Temperature(), name), value)

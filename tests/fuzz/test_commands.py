@@ -1,0 +1,224 @@
+"""Command lines under the rule of ``rule.py``; the commands and their options are read from the program itself."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from hunting import hunted
+from hypothesis import given
+from hypothesis import strategies as st
+from programs import veridical_in_process
+from rule import check_command
+
+import veridical as vd
+from veridical.cli.commands import COMMANDS, program
+
+matplotlib.use("Agg")
+
+pytestmark = pytest.mark.compiled
+
+#: Files that every command may be given; the folder is the current directory while it runs.
+INPUTS = (
+    "usual.npz", "usual.csv", "logits.npy", "labels.txt", "labels.npy", "votes.csv", "gold.csv",
+    "calibrator.json", "empty.npz", "absent.npz",
+    "one.npz", "names.npz", "images.npz", "unlabelled.npz", "zero.npz", "text.npz", "missing.npz", "folder", ".",
+    "/dev/null",     "", "usual.npz/x", "x" * 300, "\x1b[31m.npz", "*.npz", "http://x/y.npz",
+)  # fmt: skip
+OUTPUTS = (
+    "out.html",
+    "out.json",
+    "out.npz",
+    "out.svg",
+    "out.csv",
+    "no/such/out.html",
+    "folder",
+    "",
+    "usual.npz",
+    "out",
+    "x" * 300,
+)
+#: What a parameter usually names.
+USUAL = {
+    "votes": "votes.csv",
+    "gold": "gold.csv",
+    "calibrator": "calibrator.json",
+    "data": "images.npz",
+    "labels": "labels.txt",
+    "report_path": "out2.html",
+}
+TEXTS = (
+    "",
+    "mean",
+    "temperature",
+    "ptde",
+    "a,b",
+    "1,2",
+    "0",
+    "-1",
+    "3",
+    "nan",
+    "1e308",
+    "9" * 30,
+    "é",
+    "\x1b[31m",
+    "--",
+    "{}",
+)
+
+#: Options that keep a command short where it would otherwise take seconds.
+ALWAYS: dict[str, list[str]] = {
+    "compare": ["--methods", "mean,temperature", "--splits", "1"],
+    "calibrate": ["--method", "temperature"],
+    "evaluate": ["--no-floors", "--no-intervals"],
+    "train": ["--epochs", "0"],
+    "demo": ["--out", "no/such/folder/report.html"],
+}
+#: Commands that draw, fit many calibrators or compile: seconds each, or minutes.
+RARELY = {"report": 2, "reproduce all": 0, "demo": 3, "train": 20, "predict": 20, "compile": 0}
+
+
+def commands() -> dict[str, click.Command]:
+    """All commands by what one types, those of groups as two words."""
+    context = click.Context(program)
+    result: dict[str, click.Command] = {}
+    for name in COMMANDS:
+        command = program.get_command(context, name)
+        assert command is not None
+        inner = command.commands if isinstance(command, click.Group) else {}
+        result |= {f"{name} {part}": inner[part] for part in inner} or {name: command}
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small inputs of every kind, good and bad."""
+    path = tmp_path_factory.mktemp("commands")
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet([1, 1, 1], size=(3, 24)), rng.integers(0, 3, 24)
+    usual = vd.Predictions(probs, labels)
+    vd.save(usual, path / "usual.npz")
+    vd.save(usual, path / "usual.csv")
+    np.save(path / "logits.npy", np.log(probs))
+    np.savetxt(path / "labels.txt", labels, fmt="%d")
+    np.save(path / "labels.npy", labels)
+    vd.Temperature().fit(usual).save(path / "calibrator.json")
+    vd.save(vd.Predictions(np.empty((2, 0, 3)), []), path / "empty.npz")
+    absent = probs.copy()
+    absent[0] = np.nan
+    vd.save(vd.Predictions(absent, labels), path / "absent.npz")
+    vd.save(vd.Predictions(probs[:, :1], labels[:1]), path / "one.npz")
+    vd.save(vd.Predictions(probs), path / "unlabelled.npz")
+    hard = ["\x1b[31mred", "a\nb", "\ud800"]
+    vd.save(vd.Predictions(probs, labels, source_names=hard, class_names=hard), path / "names.npz")
+    images = {"train_images": np.zeros((4, 8, 8), np.uint8), "train_labels": [0, 1, 0, 1]}
+    np.savez(path / "images.npz", **images, test_images=images["train_images"], test_labels=[0, 1, 0, 10**9])
+    (path / "votes.csv").write_text(
+        "item,source,label\n" + "".join(f"{n},{s},{n % 2}\n" for n in range(6) for s in range(3))
+    )
+    (path / "gold.csv").write_text("item,label\n0,0\n1,1\n")
+    (path / "zero.npz").write_bytes(b"")
+    (path / "text.npz").write_text("this is text")
+    (path / "folder").mkdir()
+    return path
+
+
+def snapshot(folder: Path) -> dict[str, str]:
+    """The content of the inputs."""
+    files = (path for path in folder.iterdir() if path.is_file())
+    return {path.name: hashlib.md5(path.read_bytes()).hexdigest() for path in files}
+
+
+def value_of(parameter: click.Parameter) -> st.SearchStrategy[str]:
+    """What a user may type for a parameter; most often something that fits."""
+    kind = parameter.type
+    if isinstance(kind, click.Choice):
+        return st.sampled_from([*kind.choices, *kind.choices, "", "other"])
+    if isinstance(kind, click.types.IntParamType):
+        return st.sampled_from(["0", "1", "1", "2", "-1", "3", "9" * 30, "1.5", "x"])
+    if isinstance(kind, click.types.FloatParamType):
+        return st.sampled_from(["0", "0.1", "1", "-1", "nan", "inf", "1e308", "x"])
+    if isinstance(kind, click.Path):
+        names = OUTPUTS if parameter.name in ("out", "report_path", "figures") else INPUTS
+        return st.sampled_from([USUAL.get(str(parameter.name), names[0])] * len(names) + list(names))
+    return st.sampled_from(TEXTS)
+
+
+@st.composite
+def command_lines(draw: Any, name: str, command: click.Command) -> list[str]:
+    """A command with its arguments and some of its options."""
+    words = [*name.split(), *ALWAYS.get(name.split()[0], [])]
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument):
+            count = draw(st.sampled_from((1, 1, 1, 1, 1, 1, 0, 2))) if parameter.nargs == 1 else draw(st.integers(1, 2))
+            words += [draw(value_of(parameter)) for _ in range(count)]
+        elif isinstance(parameter, click.Option) and (parameter.required or draw(st.integers(0, 3)) == 0):
+            flags = [*parameter.opts, *parameter.secondary_opts]
+            words.append(draw(st.sampled_from(flags)))
+            if not parameter.is_flag:
+                words.append(draw(value_of(parameter)))
+    if draw(st.integers(0, 9)) == 0:
+        words.insert(draw(st.integers(0, len(words))), draw(st.sampled_from(TEXTS)))
+    return words
+
+
+@pytest.mark.parametrize("name", commands())
+def test_command(name, folder, monkeypatch):
+    command, before = commands()[name], snapshot(folder)
+    monkeypatch.chdir(folder)
+    n_examples = RARELY.get(name, 10 if name.startswith("reproduce figure") else 25)
+
+    @hunted(n_examples)
+    @given(st.data())
+    def keeps_the_rule(data):
+        words = data.draw(command_lines(name, command))
+        if any("\0" in word for word in words):
+            return
+        try:
+            done = veridical_in_process(*words)
+        finally:
+            plt.close("all")
+        check_command(done, "--json" in words)
+        clean(folder)
+        assert snapshot(folder) == before, "an input changed"
+
+    if n_examples:
+        clean(folder)
+        keeps_the_rule()
+
+
+def clean(folder: Path) -> None:
+    """Remove what a command wrote; nothing may be left under a temporary name."""
+    for entry in folder.iterdir():
+        if entry.name in INPUTS:
+            continue
+        assert not entry.name.startswith("."), f"{entry.name} was left behind"
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    for entry in (folder / "folder").iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+
+@hunted(100)
+@given(
+    st.lists(
+        st.sampled_from((*COMMANDS, *TEXTS, "--json", "--quiet", "--help", "--version", "usual.npz", "--out")),
+        max_size=4,
+    )
+)
+def test_words_in_any_order(folder, words):
+    words = [word for word in words if word not in ("demo", "reproduce", "compare", "report")]
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        check_command(veridical_in_process(*words), False)
+        clean(folder)
+    finally:
+        os.chdir(here)

@@ -1,0 +1,98 @@
+"""Inputs that once ended in an exception of Python's or NumPy's, or in NaN; each is refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from programs import veridical_in_process
+from rule import check_call, check_command
+from strategies import Hostile
+
+import veridical as vd
+from veridical._json import read_json
+from veridical.errors import CorruptFileError, VeridicalError
+
+pytestmark = pytest.mark.compiled
+
+RNG = np.random.default_rng(0)
+PROBS, LABELS = RNG.dirichlet([1, 1, 1], size=(3, 20)), RNG.integers(0, 3, 20)
+EMPTY = np.empty((2, 0, 3))
+
+REFUSED = {
+    "significance of 1e308": lambda: vd.PTDE(significance=1e308).fit(PROBS, LABELS),
+    "gain of 1e308": lambda: vd.PTDE(hv_gain=1e308).fit(PROBS, LABELS),
+    "axis as an array": lambda: vd.Temperature(sources_axis=np.arange(3)).fit(PROBS, LABELS),
+    "axis of a dictionary": lambda: vd.discover({"a": PROBS[0]}, sources_axis=np.arange(3)),
+    "array that raises, to fit": lambda: vd.Temperature().fit(Hostile(), LABELS),
+    "array that raises, to predict": lambda: vd.Temperature().fit(PROBS, LABELS).predict_proba(Hostile()),
+    "dictionary as a source": lambda: vd.Predictions(PROBS).select(sources={}),
+    "shape of samples in words": lambda: vd.Predictions(PROBS, sample_shape="abc"),
+    "shape of samples as a number": lambda: vd.Predictions(PROBS, sample_shape=5),
+    "None as a calibrator": lambda: vd.apply_calibrator(None, PROBS),
+    "text as a calibrator": lambda: vd.inspect_calibrator("temperature"),
+    "number as a name": lambda: vd.calibrate.full_name(5),
+    "half a surrogate pair in a path": lambda: vd.save(vd.Predictions(PROBS), "\ud800.npz"),
+    "NUL in the path of a calibrator": lambda: vd.Temperature().fit(PROBS, LABELS).save("a\0.json"),
+    "number as the path of results": lambda: vd.apply_calibrator(vd.Temperature().fit(PROBS, LABELS), PROBS).save(5),
+    "a billion bars": lambda: vd.plots.confidence_histogram(LABELS, PROBS[0], n_bins=10**9),
+    "number as axes": lambda: vd.plots.reliability_diagram(LABELS, PROBS[0], ax=5),
+    "axis that begins at NaN": lambda: vd.plots.reliability_diagram(LABELS, PROBS[0], lowest=float("nan")),
+    "infinite colour": lambda: vd.plots.reliability_diagram(LABELS, PROBS[0], most=float("inf")),
+    "array as the chosen method": lambda: vd.plots.risk_coverage(LABELS, PROBS[0], chosen=np.arange(3)),
+    "flag as names": lambda: vd.plots.dependence_matrix(np.eye(3), names=True),
+    "array as a flag": lambda: vd.discover(PROBS, accuracy_preserving=np.empty(0)),
+    "array as a flag of the consensus": lambda: vd.consensus(PROBS, accuracy_preserving=np.empty(0)),
+    "trace of a billion updates": lambda: vd.discover(PROBS, max_iter=10**9, trace=True),
+    "progress that cannot be called": lambda: vd.fit_calibrator(PROBS, LABELS, method="mean", progress=b"x"),
+    "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
+    "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_input_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(VeridicalError):
+        REFUSED[name]()
+    assert check_call(name, REFUSED[name]) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_table_of_no_samples_is_not_written(suffix, tmp_path):
+    with pytest.raises(VeridicalError, match=r"no samples.*save a \.npz"):
+        vd.save(vd.Predictions(EMPTY), tmp_path / f"probs{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_zarr_refuses_extended_precision(tmp_path):
+    with pytest.raises(VeridicalError, match="convert the scores to float64"):
+        vd.save(vd.Predictions(PROBS.astype(np.longdouble)), tmp_path / "probs.zarr")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_json_file_is_called_missing(tmp_path):
+    with pytest.raises(CorruptFileError, match="there is no file"):
+        read_json(tmp_path / "run.json")
+
+
+@pytest.mark.parametrize("target", ["table1", "figure2", "figureA", "all"])
+def test_reproduce_refuses_no_samples(target, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("empty.npz", probs=EMPTY, labels=np.empty(0, int))
+    done = veridical_in_process("reproduce", target, "empty.npz")
+    assert done.returncode == 2
+    check_command(done, as_json=False)
+    assert done.stderr == "Error: empty.npz has no samples; at least one is needed.\n"
+
+
+def test_absent_source_has_no_nan_in_json(tmp_path):
+    probs = PROBS.copy()
+    probs[1] = np.nan
+    np.savez(tmp_path / "absent.npz", probs=probs, labels=LABELS)
+    done = veridical_in_process("inspect", tmp_path / "absent.npz", "--json")
+    check_command(done, as_json=True)
+    assert "empty slice" not in done.stderr
+    assert json.loads(done.stdout)["value"]["sources"][1]["nll"] is None
