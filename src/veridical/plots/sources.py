@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: The names of more sources would not fit beside a matrix.
-NAMED_UP_TO = 24
+NAMED_UP_TO = 60
 _SIDES = ("all", "right", "wrong")
 
 
@@ -144,7 +144,7 @@ def dependence_matrix(
 
 def letter_size(n_sources: int) -> float:
     """Size of the names beside a matrix."""
-    return 7.5 if n_sources <= 16 else 6.2
+    return 7.5 if n_sources <= 16 else 6.2 if n_sources <= 30 else 4.8
 
 
 def _between(matrix: Array) -> Array:
@@ -269,7 +269,7 @@ def source_value(value: Any, *, ax: Axes | None = None) -> Axes:
         line.set_gid(f"interval-{s}")
         dot.set_gid(f"value-{s}")
     names = [shortened(source.name, 18) for source in value.sources]
-    named = len(names) <= 2 * NAMED_UP_TO
+    named = len(names) <= NAMED_UP_TO
     axes.set_yticks(range(len(names)), names if named else [""] * len(names), fontsize=letter_size(len(names)))
     axes.set(ylim=(len(names) - 0.5, -0.5), xlabel="NLL of the mean without it, minus NLL of the mean")
     axes.tick_params(axis="y", length=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -13,7 +14,7 @@ from veridical._names import printable
 from veridical._outputs import check_outputs, check_report_target
 from veridical.jury import JuryResult
 from veridical.jury.clusters import order_by_dependence
-from veridical.plots.sources import dependence_matrix
+from veridical.plots.sources import dependence_matrix, matrix_legend
 from veridical.report.html_page import page_resource, theme_css
 from veridical.report.svg import Drawing, inline_svg, new_axes
 
@@ -46,7 +47,7 @@ def render_jury(result: JuryResult, title: str = "The jury") -> str:
         heading=heading,
         rows=rows[:_MOST_JURORS],
         n_left_out=max(len(rows) - _MOST_JURORS, 0),
-        matrix=_matrix(result),
+        **_matrix(result),
         n_in_matrix=min(len(result.jurors), _MOST_IN_MATRIX),
         uncertain=_uncertain(result),
     )
@@ -68,17 +69,19 @@ def _tiles(result: JuryResult) -> list[tuple[str, str, str]]:
     return tiles
 
 
-def _matrix(result: JuryResult) -> Markup | None:
+def _matrix(result: JuryResult) -> dict[str, Any]:
+    """The dependence of the jurors with the most votes, as a figure and the meaning of its colours."""
     if len(result.jurors) < 2:
-        return None
+        return {"matrix": None, "legend": []}
     n_votes = np.array([juror.n_votes for juror in result.jurors])
     shown = np.sort(np.argsort(-n_votes, kind="stable")[:_MOST_IN_MATRIX])
     dependence = result.consensus.dependence[np.ix_(shown, shown)]
     order = order_by_dependence(dependence)
     names = [result.jurors[shown[s]].name for s in order]
-    figure, axes = new_axes(7.2, 6.6, left=1.5, bottom=1.5)
-    dependence_matrix(dependence[np.ix_(order, order)], names, legend=True, ax=axes)
-    return inline_svg(Drawing("dependence", "Dependence of the jurors on each other, similar ones together", figure))
+    figure, axes = new_axes(7.2, 7.2, left=1.2, bottom=1.2)
+    dependence_matrix(dependence[np.ix_(order, order)], names, legend=False, ax=axes)
+    drawing = Drawing("dependence", "Dependence of the jurors on each other, similar ones together", figure)
+    return {"matrix": inline_svg(drawing), "legend": matrix_legend(dependence)}
 
 
 def _uncertain(result: JuryResult) -> list[list[str]]:
