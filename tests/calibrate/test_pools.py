@@ -23,22 +23,28 @@ def with_a_useless_source(rng, n_samples=1500):
     return np.concatenate([probs, useless[None] / useless.sum(axis=1)[None, :, None]]), labels
 
 
-def test_linear_pool_is_the_maximum_likelihood(rng):
+@pytest.mark.parametrize("strength", [1.0, 100.0])
+def test_linear_pool_maximises_the_posterior(rng, monkeypatch, strength):
+    monkeypatch.setattr(pools, "STRENGTHS", (strength,))
     probs, labels = with_a_useless_source(rng)
+    prior = pools.prior_shares(vd.Predictions(probs))
     weights = vd.LinearPool().fit(probs, labels).combiner_.weights
     scores = probs[:, np.arange(len(labels)), labels]
 
     def loss(free):
         a = np.exp(free) / np.exp(free).sum()
-        return -np.log(a @ scores).sum() - np.log(a).sum() / 3  # with one pseudo-count spread equally
+        return -np.log(a @ scores).sum() - strength * prior @ np.log(a)
 
     best = scipy.optimize.minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
     np.testing.assert_allclose(weights, np.exp(best) / np.exp(best).sum(), atol=1e-3)
     assert weights[2] < 0.1
 
 
-def test_log_pool_is_at_the_minimum_of_its_penalised_loss(rng):
+@pytest.mark.parametrize("strength", [1.0, 100.0])
+def test_log_pool_is_at_the_minimum_of_its_penalised_loss(rng, monkeypatch, strength):
+    monkeypatch.setattr(pools, "STRENGTHS", (strength,))
     probs, labels = with_a_useless_source(rng)
+    prior = pools.prior_shares(vd.Predictions(probs))
     pool = vd.LogPool().fit(probs, labels)
     weights = np.append(pool.combiner_.weights, pool.combiner_.mean_weight)
     logs = np.log(np.maximum([*probs, probs.mean(axis=0)], pool.combiner_.floor))
@@ -48,11 +54,52 @@ def test_log_pool_is_at_the_minimum_of_its_penalised_loss(rng):
         scores = np.tensordot(exponents, logs, 1)
         scores = scores - scores.max(axis=1, keepdims=True)
         nll = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(labels)), labels]
-        return nll.sum() + 0.5 * np.square(3 * (a - a.mean())).sum() + 0.5 * b**2
+        return nll.sum() + 0.5 * strength * np.square(3 * (a - prior * a.sum())).sum() + 0.5 * b**2
 
     gradient = scipy.optimize.approx_fprime(weights, loss, 1e-6)
     assert np.abs(gradient).max() / len(labels) < 1e-4
     assert weights[2] < weights[:2].min() - 0.1
+
+
+def sources_of_mixed_quality(rng, n_samples):
+    """Three sources that know something, and three that are sure and mostly wrong, (probs, labels)."""
+    labels = rng.integers(0, 4, n_samples)
+    quality = np.array([0.6, 0.5, 0.5, 0.05, 0.05, 0.05])[:, None, None]
+    noise = rng.dirichlet(np.full(4, 0.3), (6, n_samples))
+    return quality * np.eye(4)[labels] + (1 - quality) * noise, labels
+
+
+@pytest.mark.parametrize("method", [vd.LinearPool, vd.LogPool])
+def test_pools_of_few_labels_stay_near_the_consensus(rng, method, monkeypatch):
+    probs, labels = sources_of_mixed_quality(rng, 3000)
+    few, test = slice(0, 20), slice(1000, None)
+
+    def loss():
+        fitted = method().fit(probs[:, few], labels[few])
+        return metrics.nll(labels[test], fitted.predict_proba(probs[:, test]))
+
+    shrunk = loss()
+    monkeypatch.setattr(pools, "prior_shares", lambda predictions, n_threads=None: np.full(6, 1 / 6))
+    towards_equal_weights = loss()
+    assert shrunk < towards_equal_weights - 0.005
+    assert shrunk < metrics.nll(labels[test], probs[:, test].mean(axis=0))
+
+
+def test_prior_shares_are_those_of_the_consensus(rng):
+    probs, _ = sources_of_mixed_quality(rng, 1000)
+    shares = pools.prior_shares(vd.Predictions(probs))
+    np.testing.assert_allclose(shares, 0.9 * vd.consensus(probs).shares + 0.1 / 6, atol=1e-12)
+    assert shares.sum() == pytest.approx(1.0)
+
+
+def test_strength_of_the_pull_is_cross_validated():
+    def losses(strength, fitted_on, held_out):
+        assert not set(fitted_on) & set(held_out)
+        return np.full(len(held_out), abs(strength - 100.0)) + 0.1 * (held_out % 7)
+
+    assert pools.choose_strength(500, losses) == 100.0
+    assert pools.choose_strength(500, lambda strength, *_: np.arange(5.0)) == 1000.0  # the strongest of equal ones
+    assert pools.choose_strength(3, losses) == 1000.0
 
 
 def test_log_pool_predicts_its_formula(rng):
@@ -178,7 +225,8 @@ def test_absence_weight_changes_nothing_where_all_sources_are_present(method, rn
     np.testing.assert_array_equal(method().fit(probs, labels).combiner_.weights, expected)
 
 
-def test_linear_pool_with_absent_sources_maximises_the_posterior(rng):
+def test_linear_pool_with_absent_sources_maximises_the_posterior(rng, monkeypatch):
+    monkeypatch.setattr(pools, "STRENGTHS", (1.0,))
     probs, labels = with_a_useless_source(rng)
     for s in range(3):
         probs[s, (np.arange(len(labels)) % 5 == s) & (rng.random(len(labels)) < 0.8)] = np.nan
@@ -190,8 +238,9 @@ def test_linear_pool_with_absent_sources_maximises_the_posterior(rng):
         a = np.exp(free) / np.exp(free).sum()
         nll = -np.log((a @ np.nan_to_num(scores)) / (a @ present)).sum()
         absence = 0.1 * (~present).sum(axis=1)
-        return nll - np.log(a).sum() / 3 - absence @ (np.log(a) / 3 + np.log(1 - a) * 2 / 3)
+        return nll - prior @ np.log(a) - absence @ (np.log(a) / 3 + np.log(1 - a) * 2 / 3)
 
+    prior = pools.prior_shares(vd.Predictions(probs))
     best = scipy.optimize.minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
     np.testing.assert_allclose(weights, np.exp(best) / np.exp(best).sum(), atol=1e-3)
 

@@ -27,13 +27,14 @@ def predictions(rng):
 
 @pytest.fixture
 def discovered(monkeypatch):
-    """Counts samples that truth discovery worked on, by (number of sources, updates allowed, label kept)."""
+    """Counts samples that truth discovery worked on, by (number of sources, updates allowed, label kept, weighted)."""
     counts = Counter()
     original = truth_discovery.discover_block
 
-    def counting(values, layout, options, *rest):
-        counts[layout.n_sources, options.max_iter, options.keep_label] += layout.n_samples
-        return original(values, layout, options, *rest)
+    def counting(values, layout, options, source_weights, *rest):
+        weighted = not np.all(source_weights == 1)
+        counts[layout.n_sources, options.max_iter, options.keep_label, weighted] += layout.n_samples
+        return original(values, layout, options, source_weights, *rest)
 
     monkeypatch.setattr(truth_discovery, "discover_block", counting)
     return counts
@@ -41,7 +42,7 @@ def discovered(monkeypatch):
 
 def most_per_way(counts):
     """The largest count over the ways of combining several sources."""
-    return max(count for (n_sources, _, _), count in counts.items() if n_sources > 1)
+    return max(count for (n_sources, *_), count in counts.items() if n_sources > 1)
 
 
 def test_report_combines_every_set_of_samples_once(predictions, discovered, tmp_path):
@@ -50,7 +51,7 @@ def test_report_combines_every_set_of_samples_once(predictions, discovered, tmp_
     assert done.returncode == 0, done.stderr
     assert most_per_way(discovered) <= N_SAMPLES
     # Every source alone, and the first one as the smallest ensemble of the sweep.
-    assert discovered[1, 0, False] <= N_SOURCES * N_SAMPLES
+    assert discovered[1, 0, False, False] <= N_SOURCES * N_SAMPLES
 
 
 def test_calibrate_with_report_combines_once_and_fits_once_per_set(predictions, discovered, tmp_path, monkeypatch):
@@ -83,13 +84,14 @@ def test_report_hashes_the_data_once(predictions, monkeypatch):
 @pytest.mark.parametrize("run", [vd.compare_calibrators, vd.Auto(random_state=0).fit])
 def test_methods_on_many_splits_share_what_needs_no_labels(run, predictions, discovered):
     run(predictions)
-    assert discovered[N_SOURCES, 20, True] <= N_SAMPLES  # aTDE
-    assert discovered[N_SOURCES, 20, False] <= N_SAMPLES  # TDE
+    assert discovered[N_SOURCES, 20, True, False] <= N_SAMPLES  # aTDE
+    assert discovered[N_SOURCES, 20, True, True] <= N_SAMPLES  # aTDE with the weights of the consensus
+    assert discovered[N_SOURCES, 20, False, False] <= N_SAMPLES  # TDE
 
 
 def test_ptde_fit_discovers_once(predictions, discovered):
     vd.PTDE(random_state=0).fit(predictions)
-    assert discovered == {(N_SOURCES, 0, True): N_SAMPLES, (N_SOURCES, 20, True): N_SAMPLES}
+    assert discovered == {(N_SOURCES, 0, True, False): N_SAMPLES, (N_SOURCES, 20, True, False): N_SAMPLES}
 
 
 @pytest.mark.parametrize("name", ["temperature", "ptde", "truth-logit", "log-pool+vector", "irova"])

@@ -63,7 +63,7 @@ class TruthLogit(Calibrator):
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         penalty = float(self.penalty)
-        features = _features(combined, self.n_threads)
+        features = combined.derived(_features)
         self.centres_, self.spreads_ = features.mean(axis=0), np.maximum(features.std(axis=0), _LEAST_SPREAD)
         targets = smoothed_targets(combined.correct(labels))
         self.coefficients_ = fit_logistic(self._standardised(features), targets, penalty)
@@ -73,7 +73,7 @@ class TruthLogit(Calibrator):
         return within
 
     def _confidence(self, combined: Combined) -> Floats:
-        features = self._standardised(_features(combined, self.n_threads))
+        features = self._standardised(combined.derived(_features))
         confidence: Floats = sigmoid(self.coefficients_[0] + features @ self.coefficients_[1:])
         return confidence
 
@@ -87,7 +87,7 @@ class TruthLogit(Calibrator):
         check_array(self.spreads_, "spreads_", (6,), _LEAST_SPREAD)
 
 
-def _features(combined: Combined, n_threads: int | None) -> Floats:
+def _features(combined: Combined) -> Floats:
     """(N, 6): what is known of each sample's predicted label."""
     rows, label = np.arange(len(combined.prediction)), combined.prediction
     truth = combined.truth.probs.astype(np.float64)
@@ -101,12 +101,12 @@ def _features(combined: Combined, n_threads: int | None) -> Floats:
             logit(at_label),
             np.log(np.maximum(truth.max(axis=1), CLOSEST)),
             combined.confidence * log_hv,
-            logit(_geometric_share(combined, n_threads)),
+            logit(_geometric_share(combined)),
         )
     )
 
 
-def _geometric_share(combined: Combined, n_threads: int | None) -> Floats:
+def _geometric_share(combined: Combined) -> Floats:
     """(N,) the predicted class's score in the sources' normalised geometric mean."""
     predictions = combined.predictions
     share = np.empty(predictions.n_samples)
@@ -115,5 +115,5 @@ def _geometric_share(combined: Combined, n_threads: int | None) -> Floats:
         geometric = geometric_mean(probabilities(predictions, part))
         share[part] = geometric[np.arange(len(geometric)), combined.prediction[part]]
 
-    run_blocks(work, sample_blocks(predictions), n_threads)
+    run_blocks(work, sample_blocks(predictions), combined.options.n_threads)
     return share

@@ -70,6 +70,8 @@ class Combined:
         self._samples = samples
         self._find_truth = find_truth if source_weights is None else None
         self._source_weights = source_weights
+        self._derived: dict[Callable[[Combined], Floats], Floats] = {}
+        self._origin: tuple[Combined, npt.NDArray[np.intp]] | None = None
         self.n_sources = predictions.n_sources
         self.n_classes = predictions.n_classes
         self.source_names = predictions.source_names
@@ -113,9 +115,22 @@ class Combined:
         right: npt.NDArray[np.bool_] = self.prediction == labels
         return right
 
+    def derived(self, compute: Callable[[Combined], Floats]) -> Floats:
+        """``compute(self)``, where each sample's row depends on that sample alone.
+
+        Computed once: parts that were taken read the rows of the whole.
+        """
+        if compute not in self._derived:
+            if self._origin is None:
+                self._derived[compute] = compute(self)
+            else:
+                whole, samples = self._origin
+                self._derived[compute] = whole.derived(compute)[samples]
+        return self._derived[compute]
+
     def take(self, samples: npt.NDArray[np.intp]) -> Combined:
         """Some of the samples; nothing is combined again."""
-        return Combined(
+        part = Combined(
             self.probs[samples],
             self.prediction[samples],
             self._whole,
@@ -123,3 +138,5 @@ class Combined:
             find_truth=lambda: self.truth.take(samples),
             samples=samples if self._samples is None else self._samples[samples],
         )
+        part._origin = self, samples
+        return part

@@ -172,7 +172,7 @@ def fit_combiner(
             warn_of_camps(names_of(predictions), found.camps)
         combiner = Combiner(name, found.weights, dependence=found.dependence)
     elif name == "linear-pool":
-        combiner = Combiner(name, fit_linear_pool(predictions, labels))
+        combiner = Combiner(name, fit_linear_pool(predictions, labels, options.n_threads))
     elif name == "log-pool":
         weights, mean_weight, floor = fit_log_pool(predictions, labels, options.n_threads)
         combiner = Combiner(name, weights, floor, mean_weight)

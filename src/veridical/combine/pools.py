@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +12,22 @@ from veridical._minimisation import minimise
 from veridical._numpy_kernels import is_small, kernel_for
 from veridical._parallel import run_blocks
 from veridical.combine.combined import Floats, Labels
+from veridical.combine.consensus_weights import counted_sources, gather_sums, weigh_sources
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 
 #: Lower bounds of probabilities in the log pool; which one is used is fitted.
 FLOORS = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2)
-#: Strength of the pull towards equal weights: that of a normal prior with standard deviation one on S times a weight,
-#: and on the mean's.
-_SHRINKAGE = 1.0
-#: Weight of a sample without a source, as evidence that this source's weight is the prior's (an equal one), against a
+#: Strengths of the pull towards the prior shares that are tried, in samples; the weakest is that of a normal prior with
+#: standard deviation one on S times an exponent.
+STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
+#: Folds of the cross-validation, and samples that suffice for it.
+_FOLDS, _MOST_FOR_STRENGTH = 5, 2000
+#: Part of the prior that is spread equally over the sources.
+_EQUAL_PART = 0.1
+#: Fits that are only compared need not be exact.
+_COARSE: dict[str, Any] = {"ftol": 1e-9, "gtol": 1e-5}
+#: Weight of a sample without a source, as evidence that this source's weight is the prior's, against a
 #: sample with it.  A source that is rarely present cannot move far from an equal weight.
 _ABSENCE_WEIGHT = 0.1
 #: The log pool's exponents stay within this.
@@ -113,23 +121,56 @@ def absence_counts(present: Floats) -> Floats:
     return counts
 
 
-def fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
+def prior_shares(predictions: Predictions, n_threads: int | None = None) -> Floats:
+    """(S,) shares that learned weights are pulled towards: the consensus's, a tenth of them spread equally.
+
+    They need no labels.  Where sources split into camps, or are fewer than three, they are equal.
+    """
+    sums, _ = gather_sums(predictions, "skip", n_threads)
+    known = weigh_sources(sums, n_threads)
+    shares = counted_sources(known.weights, known.dependence)
+    mixed: Floats = (1 - _EQUAL_PART) * shares / shares.sum() + _EQUAL_PART / len(shares)
+    return mixed
+
+
+def _folds(n_samples: int) -> list[tuple[Array, Array]]:
+    """(fitted on, held out) of each fold of a cross-validation; samples of one fold lie far apart, as in any order."""
+    samples = np.arange(0, n_samples, -(-n_samples // _MOST_FOR_STRENGTH))
+    fold = np.arange(len(samples)) % _FOLDS
+    return [(samples[fold != k], samples[fold == k]) for k in range(_FOLDS)]
+
+
+def choose_strength(n_samples: int, losses: Callable[[float, Array, Array], Floats]) -> float:
+    """The strength of the pull whose fits predict held-out samples best; the strongest within one standard error.
+
+    ``losses(strength, fitted_on, held_out)`` are the losses of held-out samples.  With few samples everything is
+    within one standard error of everything else, and the pull is strong.
+    """
+    if n_samples < 2 * _FOLDS:
+        return STRENGTHS[-1]
+    folds = _folds(n_samples)
+    by_strength = [np.concatenate([losses(strength, *fold) for fold in folds]) for strength in STRENGTHS]
+    best = min(by_strength, key=lambda own: float(own.mean()))
+    close = [
+        strength
+        for strength, own in zip(STRENGTHS, by_strength, strict=True)
+        if (own - best).mean() <= (own - best).std() / math.sqrt(len(best))
+    ]
+    return close[-1]
+
+
+def fit_linear_pool(predictions: Predictions, labels: Labels, n_threads: int | None = None) -> Floats:
     r"""Shares a on the simplex that maximise the posterior of the labels.
 
-    .. math:: \sum_n \ln \frac{\sum_{s \in P_n} a_s p_s[y_n]}{\sum_{s \in P_n} a_s} + \frac1S \sum_s \ln a_s
+    .. math:: \sum_n \ln \frac{\sum_{s \in P_n} a_s p_s[y_n]}{\sum_{s \in P_n} a_s} + \kappa \sum_s \pi_s \ln a_s
               + \sum_s k_s \Big[\frac1S \ln a_s + \big(1 - \frac1S\big) \ln (1 - a_s)\Big]
 
-    with P_n the sources that are present: as in a prediction, an absent source's share goes to the others.  One
-    pseudo-count is spread equally.  The last term is a beta prior around the equal share for each source, with k_s a
-    tenth of the samples that lack it: a source present in n of N samples has a share of at most
-    (n + k/S) / (n + k).  The search is over ln a, up to a constant, by L-BFGS.  Where no source is ever absent the
-    problem is concave in a, and the pseudo-count keeps its maximum inside the simplex.
+    with P_n the sources that are present: as in a prediction, an absent source's share goes to the others.  The prior
+    shares :math:`\pi` are those of :func:`prior_shares`, and the pull towards them is worth :math:`\kappa` samples,
+    found by cross-validation.  The last term is a beta prior around the equal share for each source, with k_s a tenth
+    of the samples that lack it: a source present in n of N samples has a share of at most (n + k/S) / (n + k).  The
+    search is over ln a, up to a constant, by L-BFGS.  Where no source is ever absent the problem is concave in a.
     """
-    from scipy.special import softmax
-
-    from veridical._kernels.pooling import mixture_loss  # loads the compiler
-
-    n_sources, n_counts = predictions.n_sources, len(labels) + 1
     scores = np.concatenate(
         [
             np.take_along_axis(probabilities(predictions, part), labels[None, part, None], axis=2)[:, :, 0]
@@ -139,23 +180,41 @@ def fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
     )
     present = np.ascontiguousarray(~np.isnan(scores).T, dtype=np.float64)
     scores = np.ascontiguousarray(np.maximum(np.nan_to_num(scores), 1e-12).T) * present
-    counts, prior = absence_counts(present.T), 1 / n_sources
+    prior = prior_shares(predictions, n_threads)
+
+    def losses(strength: float, fitted_on: Array, held_out: Array) -> Floats:
+        shares = _fit_shares(scores[fitted_on], present[fitted_on], prior, strength, **_COARSE)
+        logs: Floats = np.log(present[held_out] @ shares) - np.log(np.maximum(scores[held_out] @ shares, 1e-12))
+        return logs
+
+    strength = choose_strength(len(labels), losses)
+    # A poor source's share moves the mean loss by little; these tolerances still find it.
+    return _fit_shares(scores, present, prior, strength, ftol=1e-14, gtol=1e-9)
+
+
+def _fit_shares(scores: Floats, present: Floats, prior: Floats, strength: float, **options: Any) -> Floats:
+    """The linear pool's shares for scores (N, S) of the labels, with a pull of so many samples towards the prior."""
+    from scipy.special import softmax
+
+    from veridical._kernels.pooling import mixture_loss  # loads the compiler
+
+    n_sources, n_counts = len(prior), len(scores) + strength
+    counts, equal = absence_counts(present.T), 1 / n_sources
 
     def objective(log_shares: Floats) -> tuple[float, Floats]:
         shares = softmax(log_shares)
         gradient = np.zeros(n_sources)
-        loss = mixture_loss(scores, present, shares, gradient) - np.log(shares).mean()
+        loss = mixture_loss(scores, present, shares, gradient) - strength * float(prior @ np.log(shares))
         if n_sources > 1:
             rest = np.maximum(1.0 - shares, np.exp(-_MOST_LOG_SHARE))
-            loss -= float(counts @ (prior * np.log(shares) + (1 - prior) * np.log(rest)))
-            gradient += counts * ((1 - prior) / rest - prior / shares)
+            loss -= float(counts @ (equal * np.log(shares) + (1 - equal) * np.log(rest)))
+            gradient += counts * ((1 - equal) / rest - equal / shares)
         gradient = gradient * shares
-        gradient -= shares * gradient.sum() + (1 / n_sources - shares)
+        gradient -= shares * gradient.sum() + strength * (prior - shares)
         return float(loss) / n_counts, gradient / n_counts
 
     bounds = [(-_MOST_LOG_SHARE, _MOST_LOG_SHARE)] * n_sources
-    # A poor source's share moves the mean loss by little; these tolerances still find it.
-    best = minimise(objective, np.zeros(n_sources), bounds, "the linear pool", ftol=1e-14, gtol=1e-9)[1]
+    best = minimise(objective, np.log(prior), bounds, "the linear pool", **options)[1]
     shares: Floats = softmax(best)
     return shares
 
@@ -163,19 +222,41 @@ def fit_linear_pool(predictions: Predictions, labels: Labels) -> Floats:
 def fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | None) -> tuple[Floats, float, float]:
     """Exponents of the sources and of their mean, and the floor, with the lowest penalised NLL.
 
-    The problem is convex in the exponents for a given floor.
+    The problem is convex in the exponents for a given floor and strength of the pull.  The floor is the one with the
+    lowest loss under the weakest pull; the strength is then found by cross-validation.
     """
     n_samples, n_sources = predictions.n_samples, predictions.n_sources
     size = n_samples * n_sources * predictions.n_classes
     stride = -(-size // _ENOUGH_FOR_FLOOR)
     some = predictions if stride == 1 else predictions.select(samples=slice(0, None, stride))
+    chosen = labels[::stride]
+    prior = prior_shares(predictions, n_threads)
     logs, present = _logs_of(some, FLOORS[0], n_threads), _present(some)
-    fits = [(*_fit_exponents(_raised(logs, floor), present, labels[::stride], n_threads), floor) for floor in FLOORS]
+    fits = [
+        (*_fit_exponents(_raised(logs, floor), present, chosen, prior, STRENGTHS[0], n_threads), floor)
+        for floor in FLOORS
+    ]
     _, weights, floor = min(fits, key=lambda fit: fit[0])
-    if stride > 1:
-        logs = _logs_of(predictions, floor, n_threads)
-        _, weights = _fit_exponents(logs, _present(predictions), labels, n_threads, weights)
+    strength = _strength_of_log_pool(some, chosen, prior, floor, n_threads)
+    logs = _raised(logs, floor) if stride == 1 else _logs_of(predictions, floor, n_threads)
+    present = present if stride == 1 else _present(predictions)
+    _, weights = _fit_exponents(logs, present, labels, prior, strength, n_threads, weights)
     return weights[:-1], float(weights[-1]), floor
+
+
+def _strength_of_log_pool(
+    predictions: Predictions, labels: Labels, prior: Floats, floor: float, n_threads: int | None
+) -> float:
+    def losses(strength: float, fitted_on: Array, held_out: Array) -> Floats:
+        part = predictions.select(samples=fitted_on)
+        logs, present = _logs_of(part, floor, n_threads), _present(part)
+        weights = _fit_exponents(logs, present, labels[fitted_on], prior, strength, n_threads, **_COARSE)[1]
+        block = probabilities(predictions.select(samples=held_out), slice(0, len(held_out)))
+        pooled = log_pool(block, weights[:-1], float(weights[-1]), floor)
+        chosen = pooled[np.arange(len(held_out)), labels[held_out]]
+        return -np.log(np.maximum(chosen, 1e-12))
+
+    return choose_strength(len(labels), losses)
 
 
 def _logs_of(predictions: Predictions, floor: float, n_threads: int | None) -> list[Array]:
@@ -201,16 +282,24 @@ def _present(predictions: Predictions) -> Floats:
 
 
 def _fit_exponents(
-    logs: list[Array], present: Floats, labels: Labels, n_threads: int | None, start: Floats | None = None
+    logs: list[Array],
+    present: Floats,
+    labels: Labels,
+    prior: Floats,
+    strength: float,
+    n_threads: int | None,
+    start: Floats | None = None,
+    **options: Any,
 ) -> tuple[float, Floats]:
     """(a, b) that minimise the mean NLL of softmax(sum_s a_s ln p_s + b ln p), with p the mean of the sources.
 
-    S a_s is pulled towards its mean over the sources, the more the more samples lack the source, and b towards 0.
+    S a_s is pulled towards the prior share of the sum of all a, the more the more samples lack the source, and b
+    towards 0.
     """
     from veridical._kernels.pooling import log_pool_loss  # loads the compiler
 
     n_samples, n_sources = len(labels), len(present) - 1
-    strength = _SHRINKAGE * (1.0 + absence_counts(present[:-1]))
+    pulls = strength + absence_counts(present[:-1])
     ends = np.cumsum([block.shape[1] for block in logs])
     blocks = [slice(end - block.shape[1], end) for block, end in zip(logs, ends.tolist(), strict=True)]
 
@@ -222,15 +311,15 @@ def _fit_exponents(
             return float(loss), gradient
 
         results = run_blocks(work, range(len(blocks)), n_threads)
-        apart = n_sources * (weights[:-1] - weights[:-1].mean())
-        penalty = float(strength @ apart**2) + _SHRINKAGE * float(weights[-1]) ** 2
+        apart = n_sources * (weights[:-1] - prior * weights[:-1].sum())
+        penalty = float(pulls @ apart**2) + float(weights[-1]) ** 2
         loss = sum(part for part, _ in results) + 0.5 * penalty
         gradient = np.sum([part for _, part in results], axis=0)
-        pull = strength * apart
-        gradient += np.append(n_sources * (pull - pull.mean()), _SHRINKAGE * weights[-1])
+        pull = pulls * apart
+        gradient += np.append(n_sources * (pull - prior @ pull), weights[-1])
         return loss / n_samples, gradient / n_samples
 
-    first = np.append(np.full(n_sources, 1 / n_sources), 0.0) if start is None else start
+    first = np.append(prior, 0.0) if start is None else start
     # A pool of sources that are all right at every sample would grow for ever.
     bounds = [(-MOST_EXPONENT, MOST_EXPONENT)] * (n_sources + 1)
-    return minimise(objective, first, bounds, "the log pool")
+    return minimise(objective, first, bounds, "the log pool", **options)

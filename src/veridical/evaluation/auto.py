@@ -41,6 +41,9 @@ _BEYOND_THE_MEAN = {
     "linear-pool": ("linear-pool", "temperature"),
     "log-pool": ("log-pool", "temperature", "vector", "matrix", "truth-logit"),
 }
+#: What is chosen for distributions, the first that is a candidate, unless another is better by more than a standard
+#: error: few labels say little of which pair is best, and these were never far behind.
+_USUAL = (("log-pool", "log-pool"), ("aconsensus", "temperature"))
 #: Matrix scaling has L² parameters; beyond this many classes it must be asked for.
 _MOST_CLASSES_FOR_MATRIX = 100
 #: The loss of a label with probability 1e-12 or less; one sample must not decide.
@@ -55,7 +58,9 @@ class Auto(Calibrator):
 
     Every pair of a way to combine and a method is fitted on all folds but one and scored on that one.  Of the pairs
     that are within one standard error (of the paired difference) of the best, the simplest is refitted on
-    everything; nothing that scores worse than no calibration at all is ever chosen.
+    everything; for the objective "distribution" it is the log pool (where labels must stay, temperature scaling of
+    the consensus), if that is one of them.
+    Nothing that scores worse than no calibration at all is ever chosen.
 
     Parameters
     ----------
@@ -133,7 +138,7 @@ class Auto(Calibrator):
             warnings.simplefilter("ignore", NotConvergedWarning)  # a fold's troubles are in its score
             losses, stated = self._cross_validate(methods, engine, check_progress(progress))
         table, chosen = self._rank(methods, losses, stated)
-        (outcome,) = engine.run([chosen], random_state=self._seed())
+        (outcome,) = engine.run([chosen], random_state=self._seed(), weights_of_all=True)
         assert outcome.calibrator is not None
         best = outcome.calibrator
         self.best_, self.table_ = best, table
@@ -262,7 +267,13 @@ class Auto(Calibrator):
             def report_fold(done: int, total: int, what: str, fold: int = fold) -> None:
                 report(fold * total + done, n_folds * total, f"{what}, fold {fold + 1}")
 
-            outcomes = engine.run(methods, Split(rest, held_out), random_state=self._seed(), progress=report_fold)
+            outcomes = engine.run(
+                methods,
+                Split(rest, held_out),
+                random_state=self._seed(),
+                weights_of_all=True,
+                progress=report_fold,
+            )
             for k, outcome in enumerate(outcomes):
                 confidence[k, held_out], correct[k, held_out] = outcome.stated.confidence, outcome.stated.correct
                 losses[k, held_out] = self._loss(outcome)
@@ -307,6 +318,9 @@ class Auto(Calibrator):
 
         close = [k for k, row in enumerate(rows) if row["behind"] <= row["behind_spread"] and scores[k] <= scores[0]]
         chosen = min(close or [0], key=preference)
+        if self.objective == "distribution":
+            pairs = {(methods[k].combiner, methods[k].calibrator): k for k in close}
+            chosen = next((pairs[pair] for pair in _USUAL if pair in pairs), chosen)
         return [rows[k] for k in np.argsort(scores, kind="stable")], methods[chosen]
 
     def _check_state(self) -> None:

@@ -103,9 +103,12 @@ class Shared:
         Name of a combiner -> the fitted combiner and the samples it was fitted on, combined.
     applied : dict
         ``id`` of a fitted combiner -> that combiner (which keeps the ``id`` in use) and the scored samples, combined.
+    weights_of_all : bool
+        Whether weights that need no labels are those of all samples of the engine, and not of each split's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, weights_of_all: bool = False) -> None:
+        self.weights_of_all = weights_of_all
         self.fitted: dict[str, tuple[Combiner, Combined]] = {}
         self.applied: dict[int, tuple[Combiner, Combined]] = {}
 
@@ -144,6 +147,7 @@ class Engine:
         self.n_threads = n_threads
         self.options = _Options(missing, n_threads)
         self._combined: dict[str, Combined] = {}
+        self._weighted: dict[str, tuple[Combiner, Combined]] = {}
 
     @property
     def labels(self) -> Labels:
@@ -190,6 +194,7 @@ class Engine:
         *,
         random_state: int | None = 0,
         keep_probs: bool = False,
+        weights_of_all: bool = False,
         progress: Progress | None = None,
     ) -> list[Outcome]:
         """Fit every method on one part of the samples and apply it to another.
@@ -203,6 +208,9 @@ class Engine:
             What is random in a calibrator follows it.
         keep_probs : bool
             Keep the distributions; otherwise only what is needed per sample.
+        weights_of_all : bool
+            Use the weights of all samples for combiners whose weights need no labels: the folds of a cross-validation
+            then share one fit.
         progress : callable, optional
             Called as ``progress(done, total, what)`` before each method.
 
@@ -211,7 +219,7 @@ class Engine:
         list of Outcome
             In the order of the methods.
         """
-        split, report, shared = split or Split(), check_progress(progress), Shared()
+        split, report, shared = split or Split(), check_progress(progress), Shared(weights_of_all)
         outcomes = []
         for done, method in enumerate(methods):
             report(done, len(methods), method.title)
@@ -250,7 +258,11 @@ class Engine:
         name = calibrator.combine
         labels = self.labels if samples is None else self.labels[samples]
         if name not in shared.fitted:
-            if COMBINERS[name].has_weights:
+            info = COMBINERS[name]
+            if info.has_weights and not info.needs_labels and shared.weights_of_all:
+                combiner, combined = self._weighted_once(name)
+                shared.fitted[name] = combiner, combined if samples is None else combined.take(samples)
+            elif info.has_weights:
                 self.combined("mean")  # checks the numbers of all samples
                 shared.fitted[name] = fit_combiner(
                     name,
@@ -263,6 +275,15 @@ class Engine:
             else:
                 shared.fitted[name] = Combiner(name), self._label_free(name, samples)
         calibrator.fit_combined(*shared.fitted[name], labels)
+
+    def _weighted_once(self, name: str) -> tuple[Combiner, Combined]:
+        """A combiner whose weights need no labels, fitted on all samples, and all samples combined."""
+        if name not in self._weighted:
+            self.combined("mean")  # checks the numbers of all samples
+            find_truth = lambda: self.combined("atde").truth  # noqa: E731
+            options = self.predictions, self.labels, self.options
+            self._weighted[name] = fit_combiner(name, *options, find_truth, checked=True)
+        return self._weighted[name]
 
     def apply(
         self,
@@ -278,6 +299,9 @@ class Engine:
         combiner = chosen.combiner_
         if combiner.weights is None:
             combined = self._label_free(combiner.name, split.scored_on)
+        elif combiner is self._weighted.get(combiner.name, (None,))[0]:
+            combined = self._weighted[combiner.name][1]
+            combined = combined if split.scored_on is None else combined.take(split.scored_on)
         else:
             if id(combiner) not in shared.applied:
                 samples = split.scored_on
