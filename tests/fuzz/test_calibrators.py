@@ -15,7 +15,7 @@ import veridical as vd
 pytestmark = pytest.mark.compiled
 
 #: The automatic choice fits many others.
-SLOW = {"auto": 2, "matrix": 8, "ptde-kde": 12, "opt-kde": 12}
+SLOW = {"auto": 1, "matrix": 2}
 
 
 def check_distributions(probs, what):
@@ -30,7 +30,7 @@ def test_calibrator(name, tmp_path):
     method = vd.calibrators()[name]
     path = tmp_path / "calibrator.json"
 
-    @hunted(SLOW.get(name, 20))
+    @hunted(SLOW.get(name, 4))
     @given(st.data())
     def keeps_the_rule(data):
         case = data.draw(cases())
@@ -60,7 +60,7 @@ def test_calibrator(name, tmp_path):
     keeps_the_rule()
 
 
-@hunted(40)
+@hunted(15)
 @given(odd_values(), odd_values())
 def test_what_is_not_a_calibrator(value, other):
     check_call("apply_calibrator", vd.apply_calibrator, value, other)

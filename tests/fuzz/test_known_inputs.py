@@ -46,6 +46,8 @@ REFUSED = {
     "array as a flag of the consensus": lambda: vd.consensus(PROBS, accuracy_preserving=np.empty(0)),
     "trace of a billion updates": lambda: vd.discover(PROBS, max_iter=10**9, trace=True),
     "progress that cannot be called": lambda: vd.fit_calibrator(PROBS, LABELS, method="mean", progress=b"x"),
+    "known answers that raise": lambda: vd.judge(np.zeros((3, 4), int), Hostile()),
+    "known answers without an axis": lambda: vd.judge(np.zeros((3, 4), int), 5),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }

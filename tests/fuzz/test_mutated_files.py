@@ -20,7 +20,7 @@ from mutated_formats import GROUPS
 pytestmark = pytest.mark.compiled
 
 #: Damaged files of each format in continuous integration; VERIDICAL_HUNT times as many in a hunt.
-N_FILES = {"arrays": 60, "torch": 20, "labels": 60, "fits": 20}
+N_FILES = {"arrays": 30, "torch": 10, "labels": 30, "fits": 10}
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -14,7 +14,7 @@ import numpy as np
 
 from veridical import _kernels
 from veridical._numpy_kernels import MOST_SAMPLES
-from veridical._progress import Progress, no_progress
+from veridical._progress import Progress, check_progress
 from veridical._tables import TableResult
 from veridical.calibrate import Identity, calibrators
 from veridical.calibrate.base import top_label_vectors
@@ -87,7 +87,7 @@ def compile_kernels(*, everything: bool = False, progress: Progress | None = Non
     They are kept in ``NUMBA_CACHE_DIR`` where that is set, else beside the package, else in the user's cache directory.
     Compiled code is for the processor that compiled it; another kind compiles again.
     """
-    report = progress or no_progress
+    report = check_progress(progress)
     cases = [(dtype, n_classes) for dtype in _DTYPES for n_classes in _N_CLASSES]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VeridicalWarning)  # random numbers have little to fit

@@ -13,7 +13,7 @@ import numpy as np
 from veridical.combine import Consensus
 from veridical.combine.combined import Floats, Labels
 from veridical.combine.consensus_votes import Votes, consensus_of_votes
-from veridical.errors import CampsWarning, GoldWarning, LabelError, ParameterError
+from veridical.errors import CampsWarning, GoldWarning, LabelError, ParameterError, ShapeError
 from veridical.jury.ballots import Ballots, ballots_of_labels, ballots_of_predictions
 from veridical.jury.columns import ITEM, LABEL, column, columns_of_frame, read_columns
 from veridical.jury.dawid_skene import fit_dawid_skene
@@ -22,6 +22,7 @@ from veridical.jury.ids import as_id, match_ids
 from veridical.jury.result import Juror, JuryResult
 from veridical.jury.tables import ballots_of_table
 from veridical.predictions import Predictions
+from veridical.predictions.arrays import as_array
 from veridical.predictions.validation import check_seed
 
 #: What was measured on eight sets of votes with known answers, see benchmarks/jury.py.
@@ -140,7 +141,10 @@ def _read_gold(gold: Any) -> dict[str, str] | list[Any] | None:
         return _answers_of(columns_of_frame(gold), "the table of gold labels")
     if isinstance(gold, Mapping):
         return {as_id(item): as_id(label) for item, label in gold.items()}
-    return list(np.asarray(gold).tolist())
+    answers = as_array(gold, "gold", "give a table, a mapping of ids to labels, or one label per item")
+    if answers.ndim != 1:
+        raise ShapeError(f"gold has shape {answers.shape}; give one label per item.")
+    return list(answers.tolist())
 
 
 def _answers_of(columns: Mapping[str, Sequence[Any]], where: str) -> dict[str, str]:
