@@ -7,26 +7,32 @@ A method writes ``_fit`` and one of ``_confidence`` (for methods that correct th
 from __future__ import annotations
 
 import importlib
-import warnings
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
+from veridical._dispatch import also_out_of_memory
 from veridical._numpy_kernels import kernel_for
 from veridical._parallel import resolve_threads
 from veridical._progress import Progress, check_progress
 from veridical.calibrate.parameters import ParametersAsFields, reject_estimators, unfitted_error
+from veridical.calibrate.source_changes import warn_about_changes
+from veridical.calibrate.top_label import top_label_vectors
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.combiner import Combiner, fit_combiner
 from veridical.combine.pools import over_rows
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.combine.small_arrays import combine_array
-from veridical.errors import ChangedSourcesWarning, LabelError, ParameterError, ShapeError, shown
+from veridical.errors import LabelError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
 from veridical.predictions.validation import KINDS, Array, Kind, as_numbers, check_choice, check_labels
+
+if TYPE_CHECKING:
+    from veridical.metrics import CalibrationState
 
 
 class Calibrator(ParametersAsFields):
@@ -86,6 +92,7 @@ class Calibrator(ParametersAsFields):
     missing: str = "raise"
     n_threads: int | None = None
 
+    @also_out_of_memory(1, "X", maps=True)
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:  # noqa: N803  scikit-learn's name
         """Fit on calibration data that no source was trained on.
 
@@ -118,19 +125,40 @@ class Calibrator(ParametersAsFields):
         """Fit on sources that are combined already: for callers that share the work between calibrators."""
         self.check_parameters()
         self._fit(combined, labels)
-        self.combiner_: Combiner = combiner
-        self.n_sources_: int = combined.n_sources
-        self.source_names_: tuple[str, ...] | None = combined.source_names
-        self.n_classes_: int = combined.n_classes
-        self.classes_: Labels = np.arange(self.n_classes_)
+        self._set_fitted(combiner, combined.n_sources, combined.n_classes, combined.source_names)
         return self
 
+    def _set_fitted(
+        self, combiner: Combiner, n_sources: int, n_classes: int, source_names: tuple[str, ...] | None
+    ) -> None:
+        self.combiner_: Combiner = combiner
+        self.n_sources_, self.n_classes_ = n_sources, n_classes
+        self.source_names_: tuple[str, ...] | None = source_names
+        self.classes_: Labels = np.arange(n_classes)
+
+    def fit_state(
+        self, state: CalibrationState, *, n_classes: int, n_sources: int = 1, source_names: Any = None
+    ) -> Self:
+        """Fit from a :class:`veridical.metrics.CalibrationState` of the combined vectors; states merge.
+
+        Only methods that need nothing but confidences and outcomes can: histogram, isotonic, platt and spline.
+        """
+        from veridical.calibrate.state_fit import fit_from_state
+
+        return fit_from_state(self, state, n_classes, n_sources, source_names)
+
+    def fits_pairs(self) -> bool:
+        """Whether the fit needs only (confidence, correct) pairs, so that :meth:`fit_state` can do it."""
+        return type(self)._fit_pairs is not Calibrator._fit_pairs and not COMBINERS[self.combine].has_weights
+
+    @also_out_of_memory(1, "X")
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
         """(N,) probability that the predicted label is right."""
         combined = self._combine(X)
         probs = None if self._top_label else self.full_vectors(combined)
         return self.confidence_and_label(combined, probs)[0]
 
+    @also_out_of_memory(1, "X")
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """(N, L) calibrated distributions, in float32 or, for float64 input, float64.
 
@@ -138,11 +166,13 @@ class Calibrator(ParametersAsFields):
         """
         return self.full_vectors(self._combine(X))
 
+    @also_out_of_memory(1, "X")
     def predict(self, X: Any) -> Labels:  # noqa: N803
         """(N,) predicted labels."""
         combined = self._combine(X)
         return combined.prediction if self.keeps_labels else self.full_vectors(combined).argmax(axis=1)
 
+    @also_out_of_memory(1, "X")
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """What ``predict_proba``, ``predict_confidence`` and ``predict`` return, with the sources combined once."""
         combined = self._combine(X)
@@ -216,6 +246,10 @@ class Calibrator(ParametersAsFields):
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         """Set the attributes named in ``_state``."""
+        raise NotImplementedError
+
+    def _fit_pairs(self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> None:
+        """``_fit`` for methods that need only these; ``weight`` is how many samples a pair stands for."""
         raise NotImplementedError
 
     def _confidence(self, combined: Combined) -> Floats:
@@ -305,7 +339,7 @@ class Calibrator(ParametersAsFields):
                 f"({', '.join(fitted)}); give the sources it was fitted on, or leave their names out."
             )
         new = [name for name in names if name not in fitted]
-        _warn_about_changes(new, [name for name in fitted if name not in names])
+        warn_about_changes(new, [name for name in fitted if name not in names])
         ordered = predictions.select(sources=[*known, *new])
         if len(known) == len(fitted) and not new:
             return combiner, ordered
@@ -342,21 +376,6 @@ class Calibrator(ParametersAsFields):
         return tags
 
 
-def _warn_about_changes(new: list[str], gone: list[str]) -> None:
-    """Name the sources that have no fitted weight, and the fitted ones that are not there."""
-    parts = []
-    if new:
-        parts.append(f"not fitted on, with the mean weight: {', '.join(new)}")
-    if gone:
-        parts.append(f"fitted on, left out: {', '.join(gone)}")
-    if parts:
-        warnings.warn(
-            f"the sources are not those of the fit ({'; '.join(parts)}); fit again when labels are there.",
-            ChangedSourcesWarning,
-            stacklevel=5,
-        )
-
-
 def n_dimensions(values: Any) -> int:
     """How many axes ``values`` has, without copying a list of arrays."""
     depth = 0
@@ -373,21 +392,3 @@ def check_calibrator(value: object) -> Calibrator:
             f"{shown(value)} is not a calibrator; give one that was fitted or load_calibrator returns."
         )
     return value
-
-
-def top_label_vectors(combined: Combined, confidence: Floats, n_threads: int | None = None) -> Array:
-    """Distributions in which the predicted label has ``confidence`` and the others share the rest as they did.
-
-    With v the combined winning score, the other classes are multiplied by (1 - w) / (1 - v), or share 1 - w
-    equally where v = 1; then the predicted label is made the strict argmax.
-    """
-    probs = combined.probs.copy()
-    # A top score of exactly one would leave nothing for the other classes, and an infinite loss where one is right.
-    confidence = np.minimum(confidence, 1.0 - LABEL_MARGIN)
-    replace_winning_score = kernel_for(probs, "full_vectors", "replace_winning_score")
-
-    def work(part: slice) -> None:
-        replace_winning_score(probs[part], combined.prediction[part], confidence[part], LABEL_MARGIN)
-
-    over_rows(work, probs, n_threads)
-    return probs

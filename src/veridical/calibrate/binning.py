@@ -12,9 +12,9 @@ from veridical.metrics.binned import MOST_BINS, bin_edges
 from veridical.predictions.validation import check_integer
 
 
-def inner_edges(scores: Floats, n_bins: int) -> Floats:
+def inner_edges(scores: Floats, n_bins: int, weight: Floats | None = None) -> Floats:
     """Edges between bins of equal mass, strictly rising: scores that tie share a bin, and no bin is empty."""
-    edges: Floats = np.unique(bin_edges(scores, n_bins)[1:-1])
+    edges: Floats = np.unique(bin_edges(scores, n_bins, weight=weight)[1:-1])
     # An edge at the highest score would have nothing above it, and higher scores would be taken to an empty bin.
     below: Floats = edges[edges < scores.max()]
     return below
@@ -71,11 +71,14 @@ class HistogramBinning(Calibrator):
     n_bins: int = 15
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
-        correct = combined.correct(labels)
-        edges = inner_edges(combined.confidence, self.n_bins)
-        bins = bins_of(combined.confidence, edges)
-        counts = np.bincount(bins, minlength=len(edges) + 1)
-        hits = np.bincount(bins, weights=correct, minlength=len(edges) + 1)
+        self._fit_pairs(combined.confidence, combined.correct(labels))
+
+    def _fit_pairs(self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> None:
+        edges = inner_edges(confidence, self.n_bins, weight)
+        bins = bins_of(confidence, edges)
+        counts = np.bincount(bins, weights=weight, minlength=len(edges) + 1)
+        right = correct if weight is None else correct * weight
+        hits = np.bincount(bins, weights=right, minlength=len(edges) + 1)
         self.edges_ = edges
         self.accuracy_ = hits / counts
 

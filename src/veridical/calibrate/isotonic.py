@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
@@ -49,6 +50,17 @@ def fit_steps(scores: Floats, right_scores: Floats) -> tuple[Floats, Floats]:
     filled = stop > first
     ends, values = pool_violators(first[filled], stop[filled], hits[filled])
     return _without_repeats(scores[ends].ravel(), np.repeat(values, 2))
+
+
+def fit_weighted_steps(scores: Floats, right: npt.NDArray[np.bool_], weight: Floats) -> tuple[Floats, Floats]:
+    """:func:`fit_steps` of scores that stand for ``weight`` equal ones each."""
+    from veridical._kernels.isotonic import pool_violators
+
+    levels, which = np.unique(scores, return_inverse=True)
+    counts = np.rint(np.bincount(which, weights=weight)).astype(np.int64)
+    stop = np.cumsum(counts)
+    ends, values = pool_violators(stop - counts, stop, np.bincount(which, weights=weight * right))
+    return _without_repeats(levels[np.searchsorted(stop, ends, side="right")].ravel(), np.repeat(values, 2))
 
 
 def _without_repeats(thresholds: Floats, values: Floats) -> tuple[Floats, Floats]:
@@ -220,9 +232,13 @@ class Isotonic(Calibrator):
     _state = ("thresholds_", "values_")
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
-        self.thresholds_, self.values_ = fit_steps(
-            combined.confidence.copy(), combined.confidence[combined.correct(labels)]
-        )
+        self._fit_pairs(combined.confidence, combined.correct(labels))
+
+    def _fit_pairs(self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> None:
+        if weight is None:
+            self.thresholds_, self.values_ = fit_steps(confidence.copy(), confidence[correct])
+        else:
+            self.thresholds_, self.values_ = fit_weighted_steps(confidence, correct, weight)
 
     def _confidence(self, combined: Combined) -> Floats:
         return np.interp(combined.confidence, self.thresholds_, self.values_)

@@ -28,21 +28,22 @@ def sigmoid(scores: Floats) -> Floats:
     return probs
 
 
-def smoothed_targets(correct: npt.NDArray[np.bool_]) -> Floats:
+def smoothed_targets(correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> Floats:
     """Platt's targets: (n₊ + 1)/(n₊ + 2) for right and 1/(n₋ + 2) for wrong, so that no fit runs to infinity."""
-    n_right = int(correct.sum())
-    n_wrong = len(correct) - n_right
+    n_right = int(correct.sum()) if weight is None else float(weight[correct].sum())
+    n_wrong = len(correct) - n_right if weight is None else float(weight.sum()) - n_right
     return np.where(correct, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
 
 
-def fit_logistic(features: Floats, targets: Floats, penalty: float) -> Floats:
+def fit_logistic(features: Floats, targets: Floats, penalty: float, weight: Floats | None = None) -> Floats:
     r"""Coefficients b, the first for the constant, that minimise a penalised cross-entropy.
 
     .. math:: -\sum_n \big[t_n \ln \sigma_n + (1 - t_n) \ln (1 - \sigma_n)\big] + \tfrac{\lambda}{2} \sum_{k>0} b_k^2,
               \quad \sigma_n = \sigma(b_0 + \sum_k b_k x_{nk})
 
-    by Newton's method, halving steps that do not descend.
+    by Newton's method, halving steps that do not descend; ``weight`` is how often each sample counts.
     """
+    counts = np.ones(1) if weight is None else weight
     design = np.column_stack((np.ones(len(features)), features))
     ridge = np.full(design.shape[1], penalty)
     ridge[0] = 1e-6  # targets of exactly 0 or 1 still have a finite constant
@@ -50,13 +51,13 @@ def fit_logistic(features: Floats, targets: Floats, penalty: float) -> Floats:
 
     def loss(at: Floats) -> float:
         scores = design @ at
-        return float((np.logaddexp(0.0, scores) - targets * scores).sum() + 0.5 * ridge @ at**2)
+        return float((counts * (np.logaddexp(0.0, scores) - targets * scores)).sum() + 0.5 * ridge @ at**2)
 
     current = loss(coefficients)
     for _ in range(_MOST_STEPS):
         fitted = sigmoid(design @ coefficients)
-        gradient = design.T @ (fitted - targets) + ridge * coefficients
-        hessian = (design * (fitted * (1 - fitted))[:, None]).T @ design + np.diag(ridge)
+        gradient = design.T @ (counts * (fitted - targets)) + ridge * coefficients
+        hessian = (design * (counts * (fitted * (1 - fitted)))[:, None]).T @ design + np.diag(ridge)
         step = np.linalg.solve(hessian, gradient)
         while loss(coefficients - step) > current and np.abs(step).max() > _SMALL_STEP:
             step /= 2
@@ -101,11 +102,14 @@ class Platt(Calibrator):
     _state = ("slope_", "intercept_")
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
-        targets = smoothed_targets(combined.correct(labels))
-        intercept, slope = fit_logistic(logit(combined.confidence)[:, None], targets, 1e-3)
+        self._fit_pairs(combined.confidence, combined.correct(labels))
+
+    def _fit_pairs(self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> None:
+        targets = smoothed_targets(correct, weight)
+        intercept, slope = fit_logistic(logit(confidence)[:, None], targets, 1e-3, weight)
         if slope < 0:  # a higher score must not mean less confidence
             slope = 0.0
-            intercept = logit(targets.mean(keepdims=True))[0]
+            intercept = logit(np.average(targets, weights=weight, keepdims=True))[0]
         self.slope_, self.intercept_ = float(slope), float(intercept)
 
     def _confidence(self, combined: Combined) -> Floats:

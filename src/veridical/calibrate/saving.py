@@ -86,6 +86,11 @@ def checksum_of(document: dict[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+def fingerprint(calibrator: Calibrator) -> str:
+    """SHA-256 of everything that a fitted calibrator's predictions depend on."""
+    return checksum_of(encode_inline(describe(calibrator)))
+
+
 def describe(calibrator: Calibrator) -> dict[str, Any]:
     """A fitted calibrator as plain values and arrays."""
     check_calibrator(calibrator).check_fitted()

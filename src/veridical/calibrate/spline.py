@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array, check_rising
@@ -55,22 +56,38 @@ class Spline(Calibrator):
     n_knots: int = 6
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
-        from scipy.interpolate import CubicSpline
+        self._fit_pairs(combined.confidence, combined.correct(labels))
 
-        n_knots = self.n_knots
-        order = np.argsort(combined.confidence, kind="stable")
-        scores = combined.confidence[order]
-        gaps = combined.correct(labels)[order] - scores
-        if len(scores) < 2:
+    def _fit_pairs(self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> None:
+        order = np.argsort(confidence, kind="stable")
+        scores, gaps = confidence[order], correct[order] - confidence[order]
+        n_samples = len(scores) if weight is None else int(weight.sum())
+        if n_samples < 2:
             # One sample has no percentiles to run a spline through, and says next to nothing: scores stay.
             self.scores_ = self.recalibrated_ = scores
             return
-        percentiles = np.arange(len(scores)) / (len(scores) - 1)
-        basis = CubicSpline(np.linspace(0, 1, n_knots), np.eye(n_knots), bc_type="natural")
-        heights = np.linalg.lstsq(basis(percentiles), np.cumsum(gaps) / len(scores), rcond=None)[0]
-        recalibrated = scores + basis(percentiles, 1) @ heights
-        self.scores_, which, counts = np.unique(scores, return_inverse=True, return_counts=True)
-        self.recalibrated_ = np.bincount(which, weights=recalibrated) / counts  # ties share one value
+        if weight is None:
+            self._fit_curve(scores, np.arange(n_samples) / (n_samples - 1), np.cumsum(gaps) / n_samples, None)
+            return
+        # A score that stands for k equal ones is fitted at the middle of their percentiles.
+        counts = weight[order]
+        percentiles = (np.cumsum(counts) - 0.5 * (counts + 1)) / (n_samples - 1)
+        heights = (np.cumsum(gaps * counts) - 0.5 * gaps * (counts - 1)) / n_samples
+        self._fit_curve(scores, percentiles, heights, counts)
+
+    def _fit_curve(self, scores: Floats, percentiles: Floats, heights: Floats, counts: Floats | None) -> None:
+        from scipy.interpolate import CubicSpline
+
+        basis = CubicSpline(np.linspace(0, 1, self.n_knots), np.eye(self.n_knots), bc_type="natural")
+        design = basis(percentiles)
+        if counts is not None:
+            design, heights = design * np.sqrt(counts)[:, None], heights * np.sqrt(counts)
+        coefficients = np.linalg.lstsq(design, heights, rcond=None)[0]
+        recalibrated = scores + basis(percentiles, 1) @ coefficients
+        self.scores_, which = np.unique(scores, return_inverse=True)
+        times = np.ones(len(scores)) if counts is None else counts
+        # ties share one value
+        self.recalibrated_ = np.bincount(which, weights=recalibrated * times) / np.bincount(which, weights=times)
 
     def _confidence(self, combined: Combined) -> Floats:
         corrected = np.interp(combined.confidence, self.scores_, self.recalibrated_)

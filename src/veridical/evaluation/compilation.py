@@ -17,8 +17,8 @@ from veridical._numpy_kernels import MOST_SAMPLES
 from veridical._progress import Progress, check_progress
 from veridical._tables import TableResult
 from veridical.calibrate import Identity, calibrators
-from veridical.calibrate.base import top_label_vectors
 from veridical.calibrate.temperature import log_probabilities, scale
+from veridical.calibrate.top_label import top_label_vectors
 from veridical.combine.combiner import apply_label_free
 from veridical.combine.consensus_of_sources import consensus
 from veridical.combine.pools import geometric_mean, probabilities

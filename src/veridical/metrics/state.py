@@ -110,6 +110,15 @@ class CalibrationState:
         self._add(part)
         return self
 
+    def update_sample(self, sample: Sample) -> CalibrationState:
+        """Add a checked sample, with its NLL and Brier losses where it has them; for callers inside the library."""
+        part = CalibrationState(self.n_cells)
+        part._add_outcomes(sample)
+        if sample.has("nll") and sample.has("brier"):
+            part._add_known_losses(sample.losses("nll"), sample.losses("brier"))
+        self._add(part)
+        return self
+
     def merge(self, *others: CalibrationState) -> CalibrationState:
         """A new state of the samples of this one and of others, which must have equally many cells."""
         result = CalibrationState(self.n_cells)
@@ -210,6 +219,12 @@ class CalibrationState:
         """
         return self.cells().pairs()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with occupied cells alone: a state of a few samples is small on its way between processes."""
+        index = np.flatnonzero(self.count)
+        arrays = tuple(getattr(self, name)[index] for name in _ARRAYS)
+        return _unpickled, (self.n_cells, index, arrays, tuple(getattr(self, name) for name in _SCALARS))
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; only occupied cells are listed."""
         index = np.flatnonzero(self.count)
@@ -288,16 +303,21 @@ class CalibrationState:
 
     def _add_losses(self, sample: Sample) -> None:
         probs, labels = sample.vectors("CalibrationState")
-        self.n_with_distributions = len(sample)
         step = max(1, _BLOCK_NUMBERS // probs.shape[1])
         for start in range(0, len(sample), step):
             # In float64 and C order, so that a row's sums do not depend on the rows around it.
             block = np.ascontiguousarray(probs[start : start + step], dtype=np.float64)
             chosen = block[np.arange(len(block)), labels[start : start + step]]
-            positive = chosen > 0
-            self.n_infinite += int(np.sum(~positive))
-            self.nll += _exact_sum(-np.log(chosen[positive]))
-            self.brier += _exact_sum(np.maximum((block * block).sum(axis=1) - 2 * chosen + 1, 0.0))
+            with np.errstate(divide="ignore"):
+                nll = -np.log(chosen)
+            self._add_known_losses(nll, np.maximum((block * block).sum(axis=1) - 2 * chosen + 1, 0.0))
+
+    def _add_known_losses(self, nll: Floats, brier: Floats) -> None:
+        finite = np.isfinite(nll)
+        self.n_with_distributions += len(nll)
+        self.n_infinite += int(np.sum(~finite))
+        self.nll += _exact_sum(nll[finite])
+        self.brier += _exact_sum(brier)
 
     def _add(self, other: CalibrationState) -> None:
         if other.n_cells != self.n_cells:
@@ -318,6 +338,17 @@ class CalibrationState:
             return {}
         scale = n_samples << _BITS
         return {"nll": float("inf") if self.n_infinite else self.nll / scale, "brier": self.brier / scale}
+
+
+def _unpickled(
+    n_cells: int, index: Integers, arrays: tuple[Integers, ...], scalars: tuple[int, ...]
+) -> CalibrationState:
+    state = CalibrationState(n_cells)
+    for name, values in zip(_ARRAYS, arrays, strict=True):
+        getattr(state, name)[index] = values
+    for name, value in zip(_SCALARS, scalars, strict=True):
+        setattr(state, name, value)
+    return state
 
 
 def _exact_sum(values: Floats) -> int:

@@ -29,6 +29,9 @@ class SummaryRow:
         Mean and 95 % quantile under perfect calibration; for calibration errors only.
     low, high : float or None
         Bootstrap interval.
+    bound : float or None
+        How far the value can be from the exact one, where it comes from a
+        :class:`~veridical.metrics.CalibrationState`; None for exact values.
     """
 
     metric: str
@@ -37,6 +40,7 @@ class SummaryRow:
     floor_high: float | None = None
     low: float | None = None
     high: float | None = None
+    bound: float | None = None
 
     def cells(self) -> list[str]:
         """The row as text: title, value, floor, interval."""
@@ -74,7 +78,11 @@ class Summary(TableResult):
     def to_dict(self) -> dict[str, dict[str, float | str | None]]:
         """Metric name -> its figures, ready for JSON: undefined is None, infinite is "infinity"."""
         return {
-            row.metric: {key: to_plain(value) for key, value in asdict(row).items() if key != "metric"}
+            row.metric: {
+                key: to_plain(value)
+                for key, value in asdict(row).items()
+                if key != "metric" and not (key == "bound" and value is None)
+            }
             for row in self.rows
         }
 
