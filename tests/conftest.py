@@ -60,6 +60,7 @@ ACCEPTED_SKIPS = {
     "no TeX on this machine": "TeX is half a gigabyte for one test",
     "this TeX has no booktabs": "the same",
     "Debian's dataset-fashion-mnist is not installed": "30 MB of images for one test; the format is tested without",
+    "no file system can be mounted here": "only root may mount the small disk that fills up",
     "this user may read everything": "file permissions do not bind root, and containers run as root",
     "SCIPY_ARRAY_API is not set": "scikit-learn checks array API support in a process of its own only",
     "this scikit-learn has no such check": "estimator checks come and go between versions",

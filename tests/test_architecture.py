@@ -19,6 +19,7 @@ MODULES = {
     "_columns": set(),
     "_progress": {"errors"},
     "_lazy": set(),
+    "_dispatch": set(),
     "_extras": {"errors"},
     "_tables": {"_extras"},
     "_atomic": {"errors"},
@@ -46,6 +47,7 @@ PACKAGES = {
     "plots": {"predictions", "combine", "metrics", "evaluation"},
     "report": {"predictions", "combine", "metrics", "calibrate", "evaluation", "plots", "jury"},
     "paper": {"predictions", "metrics", "calibrate", "data", "evaluation"},
+    "scale": {"_kernels", "predictions", "combine", "metrics", "calibrate", "evaluation", "report"},
     "cli": {
         "predictions",
         "combine",
@@ -58,6 +60,7 @@ PACKAGES = {
         "paper",
         "jury",
         "export",
+        "scale",
     },
 }
 

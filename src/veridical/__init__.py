@@ -11,7 +11,7 @@ from veridical._lazy import names_on_demand
 from veridical._version import __version__
 
 if TYPE_CHECKING:
-    from veridical import calibrate, combine, errors, metrics, paper, plots, training
+    from veridical import calibrate, combine, errors, metrics, paper, plots, scale, training
     from veridical.calibrate import (
         IRM,
         PTDE,
@@ -97,7 +97,7 @@ _HOMES = {
     ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("calibrate", "combine", "errors", "metrics", "paper", "plots", "training")
+_MODULES = ("calibrate", "combine", "errors", "metrics", "paper", "plots", "scale", "training")
 
 __all__ = [
     "IRM",
@@ -152,6 +152,7 @@ __all__ = [
     "paper",
     "plots",
     "save",
+    "scale",
     "training",
 ]
 

@@ -105,15 +105,26 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         fresh, aside = Path(name) / "new", Path(name) / "old"
         fresh.mkdir()
         yield fresh
-        if not target.exists():
+        move_into_place(fresh, target, aside)
+
+
+def move_into_place(fresh: Path, target: Path, aside: Path) -> None:
+    """Give a file or directory the name ``target``; what had that name is removed or moved to ``aside`` or ``fresh``.
+
+    Raises
+    ------
+    OSError
+        It cannot be renamed; ``target`` is what it was.
+    """
+    if not target.exists() or fresh.is_file():
+        fresh.replace(target)
+    elif not _exchange(fresh, target):
+        target.rename(aside)
+        try:
             fresh.rename(target)
-        elif not _exchange(fresh, target):
-            target.rename(aside)
-            try:
-                fresh.rename(target)
-            except BaseException:  # an interrupt, too, leaves the previous directory
-                aside.rename(target)
-                raise
+        except BaseException:  # an interrupt, too, leaves the previous directory
+            aside.rename(target)
+            raise
 
 
 def _exchange(first: Path, second: Path) -> bool:

@@ -27,6 +27,9 @@ _Result = TypeVar("_Result")
 #: Environment variable that sets the default number of threads, for schedulers that hand out cores themselves.
 THREADS_VARIABLE = "VERIDICAL_NUM_THREADS"
 
+#: How many threads kernels use inside a Dask worker, which runs several tasks at a time, unless told otherwise.
+THREADS_IN_WORKERS = 1
+
 
 class _SingleThreadedBLAS(AbstractContextManager[None]):
     """Context in which BLAS uses one thread.
@@ -99,7 +102,7 @@ def resolve_threads(n_threads: int | None) -> int:
     if n_threads is None:
         asked = os.environ.get(THREADS_VARIABLE, "")
         if not asked:
-            return _available_cores()
+            return THREADS_IN_WORKERS if _in_dask_worker() else _available_cores()
         if not asked.isdecimal() or int(asked) < 1:
             raise ParameterError(f"{THREADS_VARIABLE} is {asked!r}; set it to a whole number of at least 1.")
         return int(asked)
@@ -112,6 +115,18 @@ def resolve_threads(n_threads: int | None) -> int:
             f"n_threads is {shown(n_threads)}; give a whole number of at least 1, or None for all cores."
         )
     return number
+
+
+def _in_dask_worker() -> bool:
+    """Whether this thread runs a task of a Dask worker; Dask is not imported to find out."""
+    module: Any = sys.modules.get("distributed.worker")
+    if module is None:
+        return False
+    try:
+        module.get_worker()
+    except ValueError:
+        return False
+    return True
 
 
 def _available_cores() -> int:

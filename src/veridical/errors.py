@@ -108,6 +108,10 @@ class SavedFileError(VeridicalError, ValueError):
     """A file is not a saved calibrator, or was changed since it was saved."""
 
 
+class WorkerError(VeridicalError, RuntimeError):
+    """A Dask worker died, or has too little memory for a block; the message says what to change."""
+
+
 class VeridicalWarning(UserWarning):
     """Base of all warnings issued by veridical."""
 
@@ -141,6 +145,14 @@ class UnseenClassWarning(VeridicalWarning):
 
 class SampleWeightWarning(VeridicalWarning):
     """Some members take no sample weights."""
+
+
+class RechunkWarning(VeridicalWarning):
+    """A Dask array is chunked over sources or classes; the message says what it costs to put blocks together."""
+
+
+class SubsampleWarning(VeridicalWarning):
+    """A method that needs its samples in memory was fitted on some of them; the message says on how many."""
 
 
 class NotConvergedWarning(VeridicalWarning):

@@ -6,35 +6,61 @@ from typing import Any
 
 import click
 
-from veridical.cli.options import output_options, prediction_options, read
+from veridical.cli.options import (
+    block_option,
+    output_options,
+    prediction_options,
+    read_in_blocks,
+    workers_client,
+    workers_option,
+)
 from veridical.cli.output import Output
+from veridical.errors import ParameterError
+from veridical.predictions import Predictions
 
 
 @click.command()
 @click.argument("calibrator", type=click.Path())
 @prediction_options
-@click.option("--out", "-o", type=click.Path(dir_okay=False), required=True, help="A .npz file to write.")
+@click.option("--out", "-o", type=click.Path(), required=True, help="A .npz; in blocks also a .zarr or a directory.")
+@block_option
+@workers_option
+@click.option("--resume", is_flag=True, help="In blocks: continue a result that was begun.")
 @output_options
-def command(calibrator: str, out: str, as_json: bool, quiet: bool, **source: Any) -> None:
+def command(
+    calibrator: str, out: str, workers: int | None, resume: bool, as_json: bool, quiet: bool, **source: Any
+) -> None:
     """Calibrate PRED with a calibrator that 'veridical calibrate' wrote.
 
-    OUT gets the arrays probs (samples, classes), confidence and prediction (samples).
+    OUT gets the arrays probs (samples, classes), confidence and prediction (samples).  Predictions that are read in
+    blocks are written block by block, to a .npz, a .zarr, or a directory of .npy files (a name without suffix); OUT
+    appears when it is complete, and a run that was interrupted is continued with --resume.
 
     \b
-    Example:
+    Examples:
       veridical apply cal.json new.npz --out calibrated.npz
+      veridical apply cal.json large.npy --out calibrated.zarr --resume
     """
     from veridical._outputs import check_outputs
     from veridical.calibrate import load_calibrator
     from veridical.evaluation import apply_calibrator
+    from veridical.scale import apply_calibrator as apply_in_blocks
 
     output = Output(as_json, quiet)
-    predictions = read(**source)
+    predictions = read_in_blocks(**source, workers=workers)
     check_outputs({"--out": out}, [calibrator, *predictions.files])
-    calibrated = apply_calibrator(load_calibrator(calibrator), predictions)
-    calibrated.save(out)
-    n_samples, mean_confidence = len(calibrated.prediction), calibrated.mean_confidence
-    output.text(f"Wrote {out}: {n_samples} samples, mean confidence {100 * mean_confidence:.2f} %")
-    output.json(
-        {"schema": 1, "type": "calibrated", "out": out, "n_samples": n_samples, "mean_confidence": mean_confidence}
-    )
+    if isinstance(predictions, Predictions):
+        if resume:
+            raise ParameterError("--resume continues a result that is written in blocks; give --block-memory, too.")
+        calibrated = apply_calibrator(load_calibrator(calibrator), predictions)
+        calibrated.save(out)
+        mean = calibrated.mean_confidence
+    else:
+        with workers_client(workers) as client, output.progress() as progress:
+            calibrated = apply_in_blocks(
+                load_calibrator(calibrator), predictions, out=out, resume=resume, progress=progress, client=client
+            )
+        mean = calibrated.mean_confidence
+    n_samples = predictions.n_samples
+    output.text(f"Wrote {out}: {n_samples} samples, mean confidence {100 * mean:.2f} %")
+    output.json({"schema": 1, "type": "calibrated", "out": out, "n_samples": n_samples, "mean_confidence": mean})

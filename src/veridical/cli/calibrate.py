@@ -6,8 +6,16 @@ from typing import Any
 
 import click
 
-from veridical.cli.options import method_option, output_options, prediction_options, read, seed_option
+from veridical.cli.options import (
+    block_option,
+    method_option,
+    output_options,
+    prediction_options,
+    read_in_blocks,
+    seed_option,
+)
 from veridical.cli.output import Output
+from veridical.predictions import Predictions
 
 
 @click.command()
@@ -19,6 +27,7 @@ from veridical.cli.output import Output
 @click.option("--change-labels", is_flag=True, help="For auto: also try methods that may change labels.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False), help="A .json file to write the calibrator to.")
 @click.option("--report", "report_path", type=click.Path(dir_okay=False), help="Also write an HTML report.")
+@block_option
 @seed_option
 @output_options
 def command(
@@ -45,14 +54,14 @@ def command(
     from veridical._outputs import check_outputs, check_report_target
     from veridical.calibrate.saving import check_target
     from veridical.evaluation import fit_calibrator
-    from veridical.report import calibrate_with_report
+    from veridical.report import build_report, calibrate_with_report
 
     output = Output(as_json, quiet)
     if out is not None:
         check_target(out)
     if report_path is not None:
         check_report_target(report_path)
-    predictions = read(**source)
+    predictions = read_in_blocks(**source)
     check_outputs({"--out": out, "--report": report_path}, predictions.files)
     parameters: dict[str, Any] = {} if objective is None else {"objective": objective}
     if change_labels:
@@ -61,8 +70,18 @@ def command(
         options: dict[str, Any] = {"method": method, "random_state": seed, "progress": progress, **parameters}
         if report_path is None:
             calibration = fit_calibrator(predictions, **options)
-        else:
+        elif isinstance(predictions, Predictions):
             calibration, _ = calibrate_with_report(predictions, out=report_path, **options)
+        else:
+            calibration = fit_calibrator(predictions, **options)
+            build_report(
+                predictions,
+                method=method,
+                parameters=parameters,
+                out=report_path,
+                random_state=seed,
+                progress=progress,
+            )
         if out is not None:
             calibration.calibrator.save(out)
     output.table(*calibration.evaluation.rows(), title="Scored on the half that was not used to fit; errors in %")

@@ -6,19 +6,40 @@ from typing import Any
 
 import click
 
-from veridical.cli.options import methods_option, output_options, prediction_options, read, seed_option
+from veridical.cli.options import (
+    block_option,
+    methods_option,
+    output_options,
+    prediction_options,
+    read_in_blocks,
+    seed_option,
+    workers_client,
+    workers_option,
+)
 from veridical.cli.output import Output
+from veridical.predictions import Predictions
 
 
 @click.command()
 @prediction_options
 @methods_option("Default: members,mean,tde,atde.")
-@click.option("--intervals/--no-intervals", default=True, show_default=True, help="Bootstrap intervals (95 %).")
+@click.option(
+    "--intervals/--no-intervals", default=None, help="Bootstrap intervals (95 %); default, unless read in blocks."
+)
 @click.option("--floors/--no-floors", default=True, show_default=True, help="Noise floors of calibration errors.")
+@block_option
+@workers_option
 @seed_option
 @output_options
 def command(
-    methods: list[str] | None, intervals: bool, floors: bool, seed: int, as_json: bool, quiet: bool, **source: Any
+    methods: list[str] | None,
+    intervals: bool | None,
+    floors: bool,
+    seed: int,
+    workers: int | None,
+    as_json: bool,
+    quiet: bool,
+    **source: Any,
 ) -> None:
     """How well calibrated is the ensemble in PRED, as it is?
 
@@ -30,19 +51,24 @@ def command(
       veridical evaluate preds.npz
       veridical evaluate logits.npy --kind logits --labels y.npy
       veridical evaluate preds.npz --methods mean,atde,temperature,ptde --json
+      veridical evaluate probs.npy --labels y.npy --block-memory 512M
     """
     from veridical.evaluation import evaluate
     from veridical.evaluation.scores import DEFAULT_METHODS
 
     output = Output(as_json, quiet)
-    with output.progress() as progress:
+    predictions = read_in_blocks(**source, workers=workers)
+    if intervals is None:
+        intervals = isinstance(predictions, Predictions)
+    with workers_client(workers) as client, output.progress() as progress:
         evaluation = evaluate(
-            read(**source),
+            predictions,
             methods=methods or DEFAULT_METHODS,
             floors=floors,
             intervals=intervals,
             random_state=seed,
             progress=progress,
+            client=client,
         )
     output.table(*evaluation.rows(), title=f"Scored on {evaluation.protocol}; errors and accuracy in %")
     for scores in evaluation.methods:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from veridical.errors import ParameterError
 from veridical.predictions import Predictions
 from veridical.predictions.validation import KINDS
+
+if TYPE_CHECKING:
+    from veridical.scale import BlockedPredictions
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -104,6 +108,71 @@ def methods_option(help_text: str) -> Callable[[_Command], _Command]:
         shell_complete=_complete_method,
         help=f"{help_text}  See 'veridical methods'.",
     )
+
+
+#: Multiples of a byte.
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _parse_size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A number of bytes, as in 512M or 2G."""
+    if value is None:
+        return None
+    text = value.strip().upper().removesuffix("B").removesuffix("I")
+    number, unit = (text[:-1], text[-1:]) if text[-1:].isalpha() else (text, "")
+    if unit not in _UNITS or not number.replace(".", "", 1).isdecimal():
+        raise ParameterError(f"--block-memory is {value!r}; give a size such as 512M or 2G.")
+    return int(float(number) * _UNITS[unit])
+
+
+#: How predictions larger than memory are worked on; :func:`read_in_blocks` takes the value.
+block_option = click.option(
+    "--block-memory",
+    callback=_parse_size,
+    metavar="SIZE",
+    help="Work on a .npy or .zarr in blocks, with so much memory (such as 512M).  Default: 256M for predictions of "
+    "more than 2 GB; smaller ones are loaded whole.",
+)
+
+
+#: How many worker processes; :func:`workers_client` takes the value.
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Work on blocks in N processes (needs the cluster extra).",
+)
+
+
+@contextmanager
+def workers_client(workers: int | None) -> Iterator[Any]:
+    """A Dask client of so many local processes, or None."""
+    if workers is None:
+        yield None
+        return
+    from veridical.scale.cluster import local_client
+
+    with local_client(workers) as client:
+        yield client
+
+
+def read_in_blocks(
+    pred: str,
+    labels: str | None,
+    kind: Any,
+    sources_axis: int | None,
+    block_memory: int | None,
+    workers: int | None = None,
+) -> Predictions | BlockedPredictions:
+    """The predictions of a command's options, in blocks if that is asked for or they are large."""
+    from veridical.scale.opening import is_large
+    from veridical.scale.opening import open as open_in_blocks
+
+    if block_memory is not None:
+        return open_in_blocks(pred, labels, kind=kind, sources_axis=sources_axis, block_memory=block_memory)
+    if workers is not None or is_large(pred):
+        return open_in_blocks(pred, labels, kind=kind, sources_axis=sources_axis)
+    return read(pred, labels, kind, sources_axis)
 
 
 def read(pred: str, labels: str | None, kind: Any, sources_axis: int | None) -> Predictions:

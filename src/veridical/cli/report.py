@@ -6,7 +6,14 @@ from typing import Any
 
 import click
 
-from veridical.cli.options import method_option, output_options, prediction_options, read, seed_option
+from veridical.cli.options import (
+    block_option,
+    method_option,
+    output_options,
+    prediction_options,
+    read_in_blocks,
+    seed_option,
+)
 from veridical.cli.output import Output
 
 
@@ -25,6 +32,7 @@ from veridical.cli.output import Output
     show_default=True,
     help="Format of the figures.",
 )
+@block_option
 @seed_option
 @output_options
 def command(
@@ -43,7 +51,7 @@ def command(
     from veridical.report import build_report
 
     output = Output(as_json, quiet)
-    predictions = read(**source)
+    predictions = read_in_blocks(**source)
     check_outputs({"--out": out}, predictions.files)
     with output.progress() as progress:
         report = build_report(predictions, method=method, random_state=seed, out=out, progress=progress)

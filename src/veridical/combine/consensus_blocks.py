@@ -136,7 +136,7 @@ def sums_of_complete(predictions: Predictions, n_threads: int | None) -> Consens
     mean_square = np.diag(sums.products) / max(predictions.n_samples, 1)
     variance = mean_square - np.einsum("sl,sl->s", sums.means, sums.means)
     if (variance < _EXACT_ABOUT_ZERO * mean_square).any():
-        return _sums_about(sums.means, predictions, n_threads)
+        return sums_about(sums.means, predictions, n_threads)
     return sums
 
 
@@ -163,10 +163,12 @@ def sums_with_gaps(predictions: Predictions, n_threads: int | None) -> Consensus
     results = _on_threads(work, _runs(predictions), n_threads)
     counts = np.sum([part for part, _ in results], axis=0)
     means = np.sum([part for _, part in results], axis=0) / np.maximum(counts, 1.0)[:, None]
-    return _sums_about(means, predictions, n_threads)
+    return sums_about(means, predictions, n_threads)
 
 
-def _sums_about(means: Floats, predictions: Predictions, n_threads: int | None) -> ConsensusSums:
+def sums_about(means: Floats, predictions: Predictions, n_threads: int | None) -> ConsensusSums:
+    """The sums about the means of all samples, with or without absent sources."""
+
     def work(run: slice) -> ConsensusSums:
         sums = ConsensusSums.zeros(predictions.n_sources, predictions.n_classes, means)
         for part in _blocks(run.start, run.stop, _samples_in_block(predictions)):

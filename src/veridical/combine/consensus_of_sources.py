@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from veridical._dispatch import also_out_of_memory
 from veridical.combine.combined import Floats
 from veridical.combine.consensus_blocks import sample_weights, weighted_means
 from veridical.combine.consensus_camps import Camp, Part, camp_weights
@@ -78,6 +79,7 @@ class Consensus:
         return f"Consensus({size}{effective})"
 
 
+@also_out_of_memory()
 def consensus(
     predictions: Any,
     *,

@@ -11,6 +11,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from veridical._dispatch import also_out_of_memory
 from veridical._kernels.arguments import Layout, Options, Outputs
 from veridical._parallel import run_blocks
 from veridical.combine.near_ties import mean_labels
@@ -98,6 +99,7 @@ class Truth:
         )
 
 
+@also_out_of_memory()
 def discover(
     predictions: Any,
     *,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from veridical._atomic import as_path, atomic_file
+from veridical._dispatch import also_out_of_memory
 from veridical._outputs import check_outputs
 from veridical._tables import TableResult
 from veridical.calibrate import Calibrator
@@ -33,7 +34,8 @@ class Calibrated(TableResult):
     @property
     def mean_confidence(self) -> float:
         """Mean over the samples."""
-        return float(np.mean(self.confidence)) if len(self.confidence) else float("nan")
+        confidence = np.asarray(self.confidence)  # results of blocks are read from their file here
+        return float(confidence.mean()) if len(confidence) else float("nan")
 
     def save(self, path: str | Path) -> None:
         """Write an .npz with the arrays probs, confidence and prediction, and labels and class_names if known.
@@ -53,7 +55,7 @@ class Calibrated(TableResult):
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows: number of samples and mean confidence."""
-        facts = [["samples", str(len(self.prediction))], ["mean confidence", f"{100 * self.mean_confidence:.2f} %"]]
+        facts = [["samples", str(self.prediction.shape[0])], ["mean confidence", f"{100 * self.mean_confidence:.2f} %"]]
         return ["calibrated", ""], facts
 
     def _records(self) -> list[dict[str, Any]]:
@@ -64,6 +66,7 @@ class Calibrated(TableResult):
         ]
 
 
+@also_out_of_memory(1)
 def apply_calibrator(
     calibrator: Calibrator, predictions: Any, *, kind: Kind | None = None, sources_axis: int | None = None
 ) -> Calibrated:

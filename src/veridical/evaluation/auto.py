@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from veridical._dispatch import also_out_of_memory
 from veridical._progress import Progress, check_progress
 from veridical.calibrate.base import Calibrator, n_dimensions
 from veridical.calibrate.registry import calibrators, full_name
@@ -112,6 +113,7 @@ class Auto(Calibrator):
     n_folds: int = 5
     random_state: RandomState = None
 
+    @also_out_of_memory(1, "X", maps=True)
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:  # noqa: N803
         """Cross-validate all candidates, and refit the chosen one.
 
@@ -153,18 +155,22 @@ class Auto(Calibrator):
         best = getattr(self, "best_", None)
         return bool(self.keep_labels) if best is None else bool(best.keeps_mean_labels)
 
+    @also_out_of_memory(1, "X")
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
         """(N,) the chosen calibrator's confidence."""
         return self.fitted_calibrator.predict_confidence(self._readable(X))
 
+    @also_out_of_memory(1, "X")
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """(N, L) the chosen calibrator's distributions."""
         return self.fitted_calibrator.predict_proba(self._readable(X))
 
+    @also_out_of_memory(1, "X")
     def predict(self, X: Any) -> Labels:  # noqa: N803
         """(N,) the chosen calibrator's labels."""
         return self.fitted_calibrator.predict(self._readable(X))
 
+    @also_out_of_memory(1, "X")
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """The chosen calibrator's distributions, confidences and labels."""
         return self.fitted_calibrator.predict_all(self._readable(X))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ class DataFacts:
     n_sources, n_samples, n_classes : int
     kind, dtype : str
     sha256 : str
-        Of the numbers and labels, in the order of sources and samples.
+        Of the numbers and labels, in the order of sources and samples; empty for predictions read in blocks.
     source_names, class_names : tuple of str
     """
 
@@ -35,13 +35,18 @@ class DataFacts:
     @classmethod
     def of(cls, predictions: Predictions) -> DataFacts:
         """The facts of ``predictions``; reads all of them once, for the hash."""
+        return replace(cls.without_hash(predictions), sha256=_hash(predictions))
+
+    @classmethod
+    def without_hash(cls, predictions: Predictions) -> DataFacts:
+        """The facts of ``predictions``, whose numbers are not read."""
         return cls(
             n_sources=predictions.n_sources,
             n_samples=predictions.n_samples,
             n_classes=predictions.n_classes,
             kind=predictions.kind,
             dtype=str(predictions.dtype),
-            sha256=_hash(predictions),
+            sha256="",
             source_names=predictions.source_names or tuple(f"source {s}" for s in range(predictions.n_sources)),
             class_names=predictions.class_names or tuple(f"class {l}" for l in range(predictions.n_classes)),
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from veridical._dispatch import also_out_of_memory
 from veridical._progress import Progress
 from veridical._tables import TableResult
 from veridical.calibrate import Calibrator
@@ -71,6 +72,7 @@ def _choice_of(calibrator: Calibrator | None) -> str | None:
     return None if best is None else f"{best.name} on {best.combine}"
 
 
+@also_out_of_memory(maps=True)
 def fit_calibrator(
     predictions: Any,
     labels: Any = None,

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from veridical._dispatch import also_out_of_memory
 from veridical._progress import Progress, check_progress
 from veridical._tables import TableResult
 from veridical._version import versions
 from veridical.combine import label_free_combiners
-from veridical.errors import AbsentSourceWarning, LabelError, ShapeError
+from veridical.errors import AbsentSourceWarning, LabelError, ParameterError, ShapeError
 from veridical.evaluation.engine import Engine, Outcome, Shared, Split, half_split
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.methods import MEMBERS, Method, resolve_methods
@@ -181,6 +182,7 @@ def labelled(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int
     return labelled_predictions
 
 
+@also_out_of_memory(maps=True)
 def evaluate(
     predictions: Any,
     labels: Any = None,
@@ -193,6 +195,7 @@ def evaluate(
     random_state: int = 0,
     n_threads: int | None = None,
     progress: Progress | None = None,
+    client: Any = None,
 ) -> Evaluation:
     """How well calibrated, and how good, an ensemble is: its members, its mean, truth discovery, calibrators.
 
@@ -216,6 +219,8 @@ def evaluate(
     n_threads : int, optional
     progress : callable, optional
         Called as ``progress(done, total, what)``.
+    client : dask.distributed.Client, optional
+        Where Dask arrays, and files opened with :func:`veridical.scale.open`, are evaluated.
 
     Returns
     -------
@@ -229,6 +234,8 @@ def evaluate(
     >>> vd.evaluate(probs, [0, 1], methods=["mean"], floors=False)["mean"].summary["accuracy"].value
     1.0
     """
+    if client is not None:
+        raise ParameterError("a client evaluates Dask arrays or veridical.scale.open(path); leave it out for arrays.")
     labelled_predictions = labelled(predictions, labels, kind, sources_axis)
     check_flag(floors, "floors"), check_flag(intervals, "intervals")
     engine = Engine(labelled_predictions, n_threads=n_threads)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from veridical._atomic import storage_errors, write_atomically
+from veridical._dispatch import also_out_of_memory
 from veridical._outputs import check_report_target
 from veridical._progress import Progress
 from veridical.evaluation import Calibration
@@ -77,6 +78,7 @@ class Report:
         )
 
 
+@also_out_of_memory()
 def build_report(
     predictions: Any,
     labels: Any = None,

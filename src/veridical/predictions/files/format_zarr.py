@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,6 +46,13 @@ def is_zarr(path: Path) -> bool:
 
 def read_zarr(path: Path, kind: InputKind | None) -> Contents:
     """Scores of a group with named arrays, or of one array."""
+    scores, contents = open_zarr(path, kind)
+    with reading(path, _WHAT):
+        return replace(contents, values=_read_array(scores, path, contents.files))
+
+
+def open_zarr(path: Path, kind: InputKind | None) -> tuple[Any, Contents]:
+    """The opened array of the scores, and everything beside it; none of the scores are read."""
     zarr = _require_zarr()
     if not path.exists():
         raise FileFormatError(f"{path} does not exist; check the name.")
@@ -58,15 +67,37 @@ def read_zarr(path: Path, kind: InputKind | None) -> Contents:
             check_choice(declared, INPUT_KINDS, f"{path}: kind")
         beside: dict[str, Any] = {name: attributes.get(name) for name in BESIDE_SCORES}
         if isinstance(root, zarr.Array):
-            values = _read_array(root, path, files)
+            scores = root
             declared = settle_kind(declared, declared_kind(path), f"the name of {path}")
         else:
             names = [name for name, _ in root.arrays()]
             chosen = choose_scores(names, kind or declared, path)
-            values = _read_array(root[chosen], path, files)
+            scores = root[chosen]
             beside |= {name: _read_array(root[name], path, files) for name in BESIDE_SCORES if name in names}
             declared = kind_of_name(chosen) or declared
-        return Contents(values, kind=declared, files=files, **beside)
+        _check_metadata(scores, path)
+        return scores, Contents(np.empty(0), kind=declared, files=files, **beside)
+
+
+def _check_metadata(array: Any, path: Path) -> tuple[list[dict[str, Any]], np.dtype[Any]]:
+    """Codecs and dtype of an opened array, if its metadata show that it is safe to decode."""
+    codecs = _codecs(array.metadata.to_dict())
+    check_codecs(codecs, path)
+    dtype = np.dtype(array.dtype)
+    if dtype.kind not in "fiub":
+        raise DtypeError(f"{path} holds an array of dtype {dtype}; save real numbers.")
+    return codecs, dtype
+
+
+def read_zarr_part(array: Any, path: Path, part: tuple[slice, ...]) -> Array:
+    """The numbers in a box of an opened array, once the chunks that it meets show that they are safe to decode."""
+    codecs, dtype = _check_metadata(array, path)
+    chunk = getattr(array, "shards", None) or array.chunks
+    ranges = [range(s.start // size, -(-s.stop // size)) for s, size in zip(part, chunk, strict=True)]
+    keys = (array.metadata.encode_chunk_key(place) for place in itertools.product(*ranges))
+    files = [file for file in (path / array.path / key for key in keys) if file.is_file()]
+    check_chunks(files, codecs, chunk, dtype.itemsize, path)
+    return np.asarray(array[part])
 
 
 def _require_zarr() -> Any:
@@ -76,11 +107,7 @@ def _require_zarr() -> Any:
 
 def _read_array(array: Any, path: Path, files: Sequence[Path]) -> Array:
     """All numbers of an opened array, once its own metadata and chunks show that it is safe to decode."""
-    codecs = _codecs(array.metadata.to_dict())
-    check_codecs(codecs, path)
-    dtype = np.dtype(array.dtype)
-    if dtype.kind not in "fiub":
-        raise DtypeError(f"{path} holds an array of dtype {dtype}; save real numbers.")
+    codecs, dtype = _check_metadata(array, path)
     chunk = getattr(array, "shards", None) or array.chunks
     # Several chunks are unpacked at the same time.
     n_bytes = (math.prod(array.shape) + _CHUNKS_AT_ONCE * math.prod(chunk)) * dtype.itemsize

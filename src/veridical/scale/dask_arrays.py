@@ -1,0 +1,295 @@
+"""Dask arrays (S, N, L) through truth discovery, calibrators and evaluation: lazily, block by block of samples."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from veridical._extras import require
+from veridical._parallel import THREADS_IN_WORKERS
+from veridical._progress import Progress
+from veridical.calibrate import Calibrator
+from veridical.combine.truth_discovery import Missing, Truth
+from veridical.errors import DtypeError, LabelError, ParameterError, RechunkWarning, ShapeError
+from veridical.evaluation.applying import Calibrated
+from veridical.evaluation.methods import Method, resolve_methods
+from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
+from veridical.predictions.validation import (
+    KINDS,
+    Kind,
+    check_choice,
+    check_integer,
+    check_labels,
+    check_real,
+    result_dtype,
+)
+from veridical.scale.blocked import skeleton
+from veridical.scale.blocks_on_workers import discover_block, merge_scores, predict_block, scores_of_block
+from veridical.scale.cluster import compute
+from veridical.scale.scoring import ScoreStates, evaluation_of
+
+#: So many states are merged by one task.
+_FAN_IN = 8
+
+
+def _require_dask() -> Any:
+    return require("dask", "cluster")
+
+
+def _blocks_of(array: Any, sources_axis: int | None) -> tuple[Any, list[int]]:
+    """The array as (S, N, L) with one chunk over sources and classes, and where its blocks of samples begin."""
+    if array.ndim != 3:
+        raise ShapeError(f"the Dask array has shape {array.shape}; give (sources, samples, classes).")
+    if sources_axis not in (None, 0, 1):
+        raise ParameterError(f"sources_axis is {sources_axis!r}; it is 0 for (S, N, L) or 1 for (N, S, L).")
+    if sources_axis == 1:
+        array = array.swapaxes(0, 1)
+    if any(math.isnan(size) for sizes in array.chunks for size in sizes):
+        raise ShapeError("the Dask array has chunks of unknown size; call its compute_chunk_sizes() first.")
+    if array.shape[0] == 0 or array.shape[2] < 2:
+        raise ShapeError(f"the Dask array has shape {array.shape}; give at least one source and two classes.")
+    if np.dtype(array.dtype).kind not in "fiub":
+        raise DtypeError(f"the Dask array has dtype {array.dtype}; give real numbers.")
+    n_pieces = len(array.chunks[0]) * len(array.chunks[2])
+    if n_pieces > 1:
+        warnings.warn(
+            f"the Dask array is chunked over sources or classes, {n_pieces} chunks for each block of samples; they are "
+            f"put together first, which moves up to {array.nbytes * (n_pieces - 1) / n_pieces / 1e9:.3g} GB between "
+            "workers and holds each block twice: chunk over samples alone, rechunk({0: -1, 2: -1}), where it is made.",
+            RechunkWarning,
+            stacklevel=4,
+        )
+        array = array.rechunk({0: -1, 2: -1})
+    return array, np.cumsum([0, *array.chunks[1]])[:-1].tolist()
+
+
+def _over_blocks(array: Any, starts: Sequence[int], work: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """``work(block, start, *arguments)``, delayed, for every block of samples."""
+    delayed = _require_dask().delayed
+    task = delayed(work, pure=True)
+    shared = [delayed(argument) for argument in arguments]
+    return [task(block, start, *shared) for block, start in zip(array.to_delayed().ravel(), starts, strict=True)]
+
+
+def _assemble(parts: Sequence[Any], pick: Any, shapes: Sequence[tuple[int, ...]], dtype: Any, axis: int = 0) -> Any:
+    """One Dask array of a field of the results of all blocks."""
+    module = require("dask.array", "cluster")
+    delayed = _require_dask().delayed
+    blocks = [
+        module.from_delayed(delayed(_pick, pure=True)(part, pick), shape=shape, dtype=dtype)
+        for part, shape in zip(parts, shapes, strict=True)
+    ]
+    return module.concatenate(blocks, axis=axis)
+
+
+def _pick(result: Any, field: Any) -> Any:
+    if field is None:
+        return result
+    return getattr(result, field) if isinstance(field, str) else result[field]
+
+
+def discover(
+    predictions: Any,
+    *,
+    kind: Kind | None = None,
+    sources_axis: int | None = None,
+    accuracy_preserving: bool = True,
+    tol: float = math.exp(-8),
+    max_iter: int = 20,
+    missing: Missing = "raise",
+    source_weights: Any = None,
+    trace: bool = False,
+    n_threads: int | None = None,
+) -> Truth:
+    """:func:`veridical.discover` of a Dask array: a Truth of Dask arrays, of which nothing is computed yet.
+
+    The same kernels as in memory: computed, the arrays have the same bytes.  Compute several of them together
+    (``dask.compute(truth.probs, truth.hv)``), or the blocks are worked on once for each.
+    """
+    array, starts = _blocks_of(predictions, sources_axis)
+    options: dict[str, Any] = {
+        "accuracy_preserving": bool(accuracy_preserving),
+        "tol": check_real(tol, "tol", 0.0),
+        "max_iter": check_integer(max_iter, "max_iter", 0),
+        "missing": check_choice(missing, ("raise", "skip"), "missing"),
+        "source_weights": source_weights,
+        "trace": bool(trace),
+        "n_threads": n_threads or THREADS_IN_WORKERS,
+    }
+    parts = _over_blocks(array, starts, discover_block, check_choice(kind or "probs", KINDS, "kind"), options)
+    n_sources, sizes, n_classes = array.shape[0], array.chunks[1], array.shape[2]
+    dtype = result_dtype(np.dtype(array.dtype))
+
+    def field(name: str, shape: tuple[int, ...], of: Any, axis: int = 0) -> Any:
+        return _assemble(parts, name, [tuple(n if k < 0 else k for k in shape) for n in sizes], of, axis)
+
+    return Truth(
+        probs=field("probs", (-1, n_classes), dtype),
+        reliability=field("reliability", (n_sources, -1), dtype, 1),
+        hv=field("hv", (-1,), dtype),
+        prediction=field("prediction", (-1,), np.int64),
+        n_iter=field("n_iter", (-1,), np.int32),
+        converged=field("converged", (-1,), np.bool_),
+        trace=field("trace", (options["max_iter"] + 1, -1), dtype, 1) if trace else None,
+    )
+
+
+def consensus(*_: Any, **__: Any) -> Any:
+    """Not for Dask arrays: the weights depend on all samples, so nothing of it is lazy."""
+    raise ParameterError(
+        "the consensus of a Dask array is not computed; write the array to a .zarr and use veridical.scale.open on it."
+    )
+
+
+def _names_of(calibrator: Calibrator) -> dict[str, Any]:
+    return {} if calibrator.source_names_ is None else {"source_names": calibrator.source_names_}
+
+
+def _predictions_of(calibrator: Calibrator, X: Any, name: str) -> tuple[list[Any], tuple[int, ...], Any]:  # noqa: N803
+    calibrator.check_fitted()
+    array, starts = _blocks_of(X, calibrator.sources_axis)
+    if array.shape[2] != calibrator.n_classes_:
+        raise ShapeError(
+            f"this calibrator was fitted for {calibrator.n_classes_} classes and the Dask array has {array.shape[2]}; "
+            "fit one for them."
+        )
+    single = type(calibrator)(**{**calibrator.get_params(deep=False), "n_threads": THREADS_IN_WORKERS})
+    single.__dict__.update({key: value for key, value in calibrator.__dict__.items() if key.endswith("_")})
+    names = _names_of(calibrator) if array.shape[0] == calibrator.n_sources_ else {}
+    parts = [
+        _require_dask().delayed(predict_block, pure=True)(single, name, block, start, calibrator.kind, names)
+        for block, start in zip(array.to_delayed().ravel(), starts, strict=True)
+    ]
+    return parts, array.chunks[1], result_dtype(np.dtype(array.dtype))
+
+
+def predict_proba(calibrator: Calibrator, X: Any) -> Any:  # noqa: N803
+    """(N, L) Dask array of calibrated distributions."""
+    parts, sizes, dtype = _predictions_of(calibrator, X, "predict_proba")
+    return _assemble(parts, None, [(n, calibrator.n_classes_) for n in sizes], dtype)
+
+
+def predict_confidence(calibrator: Calibrator, X: Any) -> Any:  # noqa: N803
+    """(N,) Dask array of calibrated confidences."""
+    parts, sizes, _ = _predictions_of(calibrator, X, "predict_confidence")
+    return _assemble(parts, None, [(n,) for n in sizes], np.float64)
+
+
+def predict(calibrator: Calibrator, X: Any) -> Any:  # noqa: N803
+    """(N,) Dask array of labels."""
+    parts, sizes, _ = _predictions_of(calibrator, X, "predict")
+    return _assemble(parts, None, [(n,) for n in sizes], np.int64)
+
+
+def predict_all(calibrator: Calibrator, X: Any) -> tuple[Any, Any, Any]:  # noqa: N803
+    """Dask arrays of distributions, confidences and labels, from one task per block."""
+    parts, sizes, dtype = _predictions_of(calibrator, X, "predict_all")
+    return (
+        _assemble(parts, 0, [(n, calibrator.n_classes_) for n in sizes], dtype),
+        _assemble(parts, 1, [(n,) for n in sizes], np.float64),
+        _assemble(parts, 2, [(n,) for n in sizes], np.int64),
+    )
+
+
+def apply_calibrator(
+    calibrator: Calibrator, predictions: Any, *, kind: Kind | None = None, sources_axis: int | None = None
+) -> Calibrated:
+    """:func:`veridical.apply_calibrator` of a Dask array: Dask arrays, of which nothing is computed yet."""
+    if kind not in (None, calibrator.kind) or sources_axis not in (None, calibrator.sources_axis):
+        raise ParameterError("kind and sources_axis of a Dask array are those of the calibrator; set them there.")
+    return Calibrated(*predict_all(calibrator, predictions))
+
+
+def fit(calibrator: Calibrator, X: Any, y: Any = None, *, progress: Progress | None = None) -> Calibrator:  # noqa: N803
+    """Not for Dask arrays."""
+    raise ParameterError(
+        f"{calibrator.name} is not fitted on a Dask array; write the array to a .zarr and give veridical.scale.open of "
+        "it, or fit on a part of it in memory."
+    )
+
+
+def fit_calibrator(*_: Any, **__: Any) -> Any:
+    """Not for Dask arrays."""
+    raise ParameterError(
+        "calibrators are not fitted on a Dask array; write the array to a .zarr and give veridical.scale.open of it, "
+        "or fit on a part of it in memory."
+    )
+
+
+def build_report(*_: Any, **__: Any) -> Any:
+    """Not for Dask arrays."""
+    raise ParameterError("a report is not made of a Dask array; make it of a part of the samples in memory.")
+
+
+def evaluate(
+    predictions: Any,
+    labels: Any = None,
+    *,
+    methods: Sequence[str] = DEFAULT_METHODS,
+    kind: Kind | None = None,
+    sources_axis: int | None = None,
+    floors: bool = True,
+    intervals: bool = False,
+    random_state: int = 0,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+    client: Any = None,
+) -> Evaluation:
+    """:func:`veridical.evaluate` of a Dask array: calibration states of all blocks, merged on the workers.
+
+    Methods that are fitted are not evaluated: fit them first, and evaluate what their ``predict_proba`` gives.
+    """
+    from veridical.scale.fitting import reject_intervals
+
+    array, starts = _blocks_of(predictions, sources_axis)
+    chosen_kind = check_choice(kind or "probs", KINDS, "kind")
+    reject_intervals(intervals)
+    resolved = unfitted_methods(methods)
+    if labels is None:
+        raise LabelError("this needs labels; give labels, one integer per sample.")
+    in_memory = compute(labels, client) if hasattr(labels, "dask") else labels
+    checked = check_labels(in_memory, array.shape[1], array.shape[2])
+    delayed = _require_dask().delayed
+    task, shared = delayed(scores_of_block, pure=True), delayed(({}, resolved, {}, n_threads or THREADS_IN_WORKERS))
+    parts = [
+        task(block, checked[start : start + size], start, chosen_kind, shared[0], shared[1], shared[2], shared[3])
+        for block, start, size in zip(array.to_delayed().ravel(), starts, array.chunks[1], strict=True)
+    ]
+    if progress is not None:
+        progress(0, array.shape[1], "evaluate")
+    scores: ScoreStates = compute(_tree(parts, delayed(merge_scores, pure=True)), client)
+    if progress is not None:
+        progress(array.shape[1], array.shape[1], "done")
+    whole = skeleton(array.shape, np.dtype(array.dtype), "the Dask array", kind=chosen_kind)
+    return evaluation_of(
+        whole,
+        scores,
+        resolved,
+        protocol="all samples",
+        floors=floors,
+        random_state=random_state,
+        n_threads=n_threads,
+    )
+
+
+def unfitted_methods(methods: Sequence[str]) -> tuple[Method | None, ...]:
+    """Methods that need no fit; others are refused."""
+    resolved = resolve_methods(methods)
+    for method in resolved:
+        if method is not None and method.calibrator is not None:
+            raise ParameterError(
+                f"{method.name} has to be fitted, which is not done on a Dask array; fit it with "
+                "veridical.fit_calibrator, and evaluate what its predict_proba gives."
+            )
+    return resolved
+
+
+def _tree(parts: list[Any], merge: Callable[[list[Any]], Any]) -> Any:
+    """Merge by eights until one is left, so that no task and no worker gets all states at once."""
+    while len(parts) > 1:
+        parts = [merge(parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]
+    return parts[0]

@@ -1,0 +1,385 @@
+"""Fitting calibrators on predictions that are read in blocks, and evaluating them on the samples that are left."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical._progress import Progress
+from veridical.calibrate import Calibrator
+from veridical.calibrate.temperature import EnsembleTemperature, Temperature
+from veridical.combine import COMBINERS, Combined, Combiner, apply_label_free
+from veridical.errors import LabelError, ParameterError, SubsampleWarning
+from veridical.evaluation.fitting import Calibration, resolve_calibrator
+from veridical.evaluation.methods import Method, resolve_method, resolve_methods
+from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
+from veridical.metrics import CalibrationState
+from veridical.metrics.sample import Sample
+from veridical.predictions import Predictions
+from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.validation import Kind, check_labels, check_seed
+from veridical.scale.blocked import Block, BlockedPredictions
+from veridical.scale.cluster import scores_on_cluster
+from veridical.scale.opening import as_blocked
+from veridical.scale.passes import Throughput, run_pass
+from veridical.scale.scoring import ScoreStates, evaluation_of, score_block
+from veridical.scale.temperature_sums import TemperatureSums
+
+#: Most samples of a subsample; fewer where they would not fit into the memory of a block.
+MOST_SAMPLES = 20_000
+
+Booleans = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How sources are combined while a calibrator is fitted."""
+
+    missing: str
+    n_threads: int | None
+
+
+@dataclass
+class _Part:
+    """What a fit needs to know of one part of the samples."""
+
+    states: dict[str, CalibrationState] = field(default_factory=dict)
+    temperatures: dict[str, TemperatureSums] = field(default_factory=dict)
+
+
+class Fitting:
+    """Fits several calibrators in one pass over the blocks, each on part of the samples and on all of them.
+
+    Parameters
+    ----------
+    predictions : BlockedPredictions
+        With labels.
+    calibrators : mapping
+        Name -> calibrator, not fitted.
+    random_state : int
+        Which subsample is taken for calibrators that need one.
+    in_part : (N,) booleans, optional
+        The part of the samples.
+    """
+
+    def __init__(
+        self,
+        predictions: BlockedPredictions,
+        calibrators: Mapping[str, Calibrator],
+        random_state: int,
+        in_part: Booleans | None = None,
+    ) -> None:
+        self._predictions, self._calibrators, self._random_state = predictions, dict(calibrators), random_state
+        self._in_part = in_part
+        self.parts = (_Part(), _Part())
+        self._centres: dict[str, float] = {}
+        chosen = [name for name, each in calibrators.items() if not each.fits_pairs() and not _is_temperature(each)]
+        self._needs_subsample = bool(chosen)
+        self._subsample: list[Predictions] = []
+        self._positions: list[npt.NDArray[np.intp]] = []
+        self._chosen = choose_subsample(predictions, random_state) if chosen else np.empty(0, np.intp)
+
+    def run(self, progress: Progress | None, n_passes: int = 1) -> None:
+        """Gather everything; another pass follows only where a temperature was not among those that were tried."""
+        while True:
+            report = Throughput(progress, self._predictions, "fit", n_passes)
+            for _ in run_pass(self._predictions, self._gather, report):
+                pass
+            missing = {
+                name: edge
+                for name in self.parts[0].temperatures
+                for which in (self.whole(), self.parts[0])
+                for temperature, edge in [which.temperatures[name].solve()]
+                if temperature is None
+            }
+            if not missing:
+                return
+            self._centres |= missing
+            self.parts, self._subsample, self._positions = (_Part(), _Part()), [], []
+
+    def _gather(self, block: Block) -> None:
+        predictions = block.predictions
+        assert predictions.labels is not None
+        labels = predictions.labels
+        known = labels != UNKNOWN
+        if self._needs_subsample:
+            here = self._chosen[(self._chosen >= block.start) & (self._chosen < block.stop)]
+            if here.size:
+                self._subsample.append(predictions.select(samples=here - block.start))
+                self._positions.append(here)
+        in_part = known if self._in_part is None else self._in_part[block.start : block.stop]
+        combined: dict[tuple[str, str], Combined] = {}
+        for which, part in enumerate(self.parts):
+            samples = np.flatnonzero(known & (in_part if which == 0 else ~in_part))
+            for name, calibrator in self._calibrators.items():
+                self._add(part, name, calibrator, predictions, samples, combined)
+
+    def _add(
+        self,
+        part: _Part,
+        name: str,
+        calibrator: Calibrator,
+        predictions: Predictions,
+        samples: npt.NDArray[np.intp],
+        combined: dict[tuple[str, str], Combined],
+    ) -> None:
+        if not (calibrator.fits_pairs() or _is_temperature(calibrator)):
+            return
+        key = calibrator.combine, calibrator.missing
+        if key not in combined:
+            options = _Options(calibrator.missing, calibrator.n_threads)
+            combined[key] = apply_label_free(calibrator.combine, predictions, options)
+        assert predictions.labels is not None
+        labels = predictions.labels[samples]
+        taken = combined[key].take(samples)
+        if calibrator.fits_pairs():
+            state = part.states.setdefault(name, CalibrationState())
+            if samples.size:
+                state.update_sample(Sample(taken.confidence, taken.correct(labels)))
+            return
+        assert isinstance(calibrator, Temperature)
+        if name not in part.temperatures:
+            other = next((each.temperatures[name] for each in self.parts if name in each.temperatures), None)
+            part.temperatures[name] = TemperatureSums(calibrator) if other is None else other.like()
+        sums = part.temperatures[name]
+        if sums.nodes is None:
+            if name in self._centres:
+                sums.centre_at(self._centres[name])
+            elif samples.size:
+                sums.set_nodes(taken, labels)
+        if sums.nodes is not None and samples.size:
+            sums.update(taken, labels)
+
+    def whole(self) -> _Part:
+        """What is known of all samples."""
+        first, second = self.parts
+        states = {name: state.merge(second.states[name]) for name, state in first.states.items()}
+        sums = {name: each.merge(second.temperatures[name]) for name, each in first.temperatures.items()}
+        return _Part(states, sums)
+
+    def fit(self, name: str, *, on_part: bool) -> Calibrator:
+        """Fit a calibrator on the part, or on all samples; a new object."""
+        calibrator = _copy(self._calibrators[name])
+        part = self.parts[0] if on_part else self.whole()
+        whole = self._predictions
+        if calibrator.fits_pairs():
+            return calibrator.fit_state(
+                part.states[name], n_classes=whole.n_classes, n_sources=whole.n_sources, source_names=whole.source_names
+            )
+        if _is_temperature(calibrator):
+            assert isinstance(calibrator, Temperature)
+            temperature, _ = part.temperatures[name].solve()
+            assert temperature is not None
+            calibrator.temperature_ = temperature
+            calibrator._set_fitted(Combiner(calibrator.combine), whole.n_sources, whole.n_classes, whole.source_names)
+            return calibrator
+        return self._fit_on_subsample(calibrator, on_part)
+
+    def _fit_on_subsample(self, calibrator: Calibrator, on_part: bool) -> Calibrator:
+        subsample = self._whole_subsample()
+        if on_part and self._in_part is not None:
+            subsample = subsample.select(samples=self._in_part[np.concatenate(self._positions)])
+        n_labelled = int((self._labels() != UNKNOWN).sum())
+        if len(self._chosen) < n_labelled:
+            warnings.warn(
+                f"{calibrator.name} is fitted on {subsample.n_samples:,} of {n_labelled:,} samples, chosen at random "
+                f"(random_state={self._random_state}): its fit needs them in memory.",
+                SubsampleWarning,
+                stacklevel=5,
+            )
+        return calibrator.fit(subsample)
+
+    def _whole_subsample(self) -> Predictions:
+        if len(self._subsample) == 1:
+            return self._subsample[0]
+        values = np.concatenate([part.values for part in self._subsample], axis=1)
+        labels = np.concatenate([part.labels for part in self._subsample if part.labels is not None])
+        whole = self._predictions
+        return Predictions(
+            values, labels, kind=whole.kind, source_names=whole.source_names, class_names=whole.class_names
+        )
+
+    def _labels(self) -> npt.NDArray[np.int64]:
+        assert self._predictions.labels is not None
+        return self._predictions.labels
+
+
+def _is_temperature(calibrator: Calibrator) -> bool:
+    """Whether the fit is a sum over samples at any temperature."""
+    return (
+        isinstance(calibrator, Temperature)
+        and not isinstance(calibrator, EnsembleTemperature)
+        and not COMBINERS[calibrator.combine].has_weights
+    )
+
+
+def _copy(calibrator: Calibrator) -> Calibrator:
+    return type(calibrator)(**calibrator.get_params(deep=False))
+
+
+def choose_subsample(predictions: BlockedPredictions, random_state: int) -> npt.NDArray[np.intp]:
+    """At most 20,000 labelled samples, as many as fit into the memory of a block; the same for the same seed.
+
+    Without labels, of all samples.
+    """
+    labels = predictions.labels
+    known = np.arange(predictions.n_samples) if labels is None else np.flatnonzero(labels != UNKNOWN)
+    per_sample = predictions.n_sources * predictions.n_classes * predictions.result_dtype.itemsize
+    size = min(MOST_SAMPLES, max(predictions.block_memory // per_sample, 2))
+    if size >= len(known):
+        return known
+    generator = np.random.default_rng([check_seed(random_state), len(known)])
+    return np.sort(known[generator.choice(len(known), size, replace=False, shuffle=False)])
+
+
+def labelled_blocks(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int | None) -> BlockedPredictions:
+    """Blocked predictions with labels."""
+    blocked = as_blocked(predictions, kind, sources_axis)
+    if labels is not None:
+        blocked = blocked.with_labels(check_labels(labels, blocked.n_samples, blocked.n_classes))
+    if blocked.labels is None:
+        raise LabelError("this needs labels and the predictions have none; give labels, one integer per sample.")
+    return blocked
+
+
+def evaluate(
+    predictions: Any,
+    labels: Any = None,
+    *,
+    methods: Sequence[str] = DEFAULT_METHODS,
+    kind: Kind | None = None,
+    sources_axis: int | None = None,
+    floors: bool = True,
+    intervals: bool = False,
+    random_state: int = 0,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+    client: Any = None,
+) -> Evaluation:
+    """:func:`veridical.evaluate` over blocks of samples, from calibration states.
+
+    Metrics have a bound on their error (``summary["ece"].bound``), and there are no bootstrap intervals.  Calibrators
+    are fitted in one pass over one half of the samples, and everything is scored in another on the other half; those
+    that need their samples in memory are fitted on a subsample, with a :class:`~veridical.errors.SubsampleWarning`.
+
+    Parameters are those of :func:`veridical.evaluate`.
+
+    Returns
+    -------
+    Evaluation
+    """
+    blocked = labelled_blocks(predictions, labels, kind, sources_axis)
+    reject_intervals(intervals)
+    resolved = resolve_methods(methods)
+    return _run_evaluation(blocked, resolved, floors, random_state, n_threads, progress, client)[0]
+
+
+def reject_intervals(intervals: bool) -> None:
+    """Bootstrap intervals resample the samples, which are not in memory."""
+    if intervals:
+        raise ParameterError("bootstrap intervals need all predictions in memory; leave intervals (--intervals) out.")
+
+
+def _run_evaluation(
+    blocked: BlockedPredictions,
+    methods: Sequence[Method | None],
+    floors: bool,
+    random_state: int,
+    n_threads: int | None,
+    progress: Progress | None,
+    client: Any = None,
+) -> tuple[Evaluation, Fitting | None]:
+    calibrators = {
+        method.name: method.make(random_state, missing="skip", n_threads=n_threads)
+        for method in methods
+        if method is not None and method.calibrator is not None
+    }
+    fitting, fitted, in_part = None, {}, None
+    n_passes = 1 + bool(calibrators)
+    if calibrators:
+        in_part = np.zeros(blocked.n_samples, dtype=bool)
+        in_part[blocked.whole.split_indices(random_state=random_state)[0]] = True
+        fitting = Fitting(blocked, calibrators, random_state, in_part)
+        fitting.run(progress, n_passes)
+        fitted = {name: fitting.fit(name, on_part=True) for name in calibrators}
+
+    def work(block: Block) -> ScoreStates:
+        part = block.predictions
+        if in_part is not None:
+            part = part.select(samples=~in_part[block.start : block.stop])
+        return score_block(part, methods, fitted, n_threads)
+
+    scores = ScoreStates()
+    report = Throughput(progress, blocked, "evaluate", n_passes, n_passes - 1)
+    if client is not None:
+        scores = scores_on_cluster(_scored(blocked, in_part), methods, fitted, client, report, n_threads)
+    else:
+        for _, part in run_pass(blocked, work, report):
+            scores = scores.merge(part)
+    evaluation = evaluation_of(
+        blocked.whole,
+        scores,
+        methods,
+        protocol="all samples" if in_part is None else "held-out half",
+        floors=floors,
+        random_state=random_state,
+        n_threads=n_threads,
+    )
+    return evaluation, fitting
+
+
+def _scored(blocked: BlockedPredictions, in_part: Booleans | None) -> BlockedPredictions:
+    """The predictions with labels for the scored samples alone."""
+    if in_part is None:
+        return blocked
+    assert blocked.labels is not None
+    return blocked.with_labels(np.where(in_part, UNKNOWN, blocked.labels))
+
+
+def fit_calibrator(
+    predictions: Any,
+    labels: Any = None,
+    *,
+    method: str = "auto",
+    kind: Kind | None = None,
+    sources_axis: int | None = None,
+    random_state: int = 0,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> Calibration:
+    """:func:`veridical.fit_calibrator` over blocks of samples; without advice, which compares single samples.
+
+    Parameters are those of :func:`veridical.fit_calibrator`.
+
+    Returns
+    -------
+    Calibration
+    """
+    blocked = labelled_blocks(predictions, labels, kind, sources_axis)
+    resolved = resolve_calibrator(method, parameters)
+    methods = [resolve_method("mean"), resolved]
+    evaluation, fitting = _run_evaluation(blocked, methods, True, random_state, n_threads, progress)
+    assert fitting is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SubsampleWarning)  # said already, of the half
+        calibrator = fitting.fit(resolved.name, on_part=False)
+    return Calibration(calibrator, evaluation, resolved.name)
+
+
+def fit(calibrator: Calibrator, X: Any, y: Any = None, *, progress: Progress | None = None) -> Calibrator:  # noqa: N803
+    """``calibrator.fit`` on blocked predictions: fitted in place."""
+    calibrator.check_parameters()
+    blocked = labelled_blocks(X, y, None, None)
+    seed = getattr(calibrator, "random_state", None)
+    seed = int(seed) if isinstance(seed, (int, np.integer)) else 0
+    fitting = Fitting(blocked, {calibrator.name: calibrator}, seed)
+    fitting.run(progress)
+    fitted = fitting.fit(calibrator.name, on_part=False)
+    calibrator.__dict__.update(fitted.__dict__)
+    return calibrator

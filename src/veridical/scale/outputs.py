@@ -1,0 +1,315 @@
+"""Results that are written block by block, appear under their name when they are complete, and can be continued.
+
+While a result ``NAME`` is written it is in the directory ``.NAME.partial`` beside it, with ``progress.json``: what is
+computed from what, and how many blocks are finished.  Every few seconds, what is written is brought to the disk, and
+then that number.  The last step is one rename.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from veridical._atomic import as_path, move_into_place, storage_errors, write_atomically
+from veridical._extras import require
+from veridical._json import read_json, to_json
+from veridical.errors import CorruptFileError, FileFormatError, ParameterError, StorageError, shown
+from veridical.predictions.files.format_zarr import is_zarr
+from veridical.predictions.validation import Array
+
+_PROGRESS = "progress.json"
+_COPY_BYTES = 1 << 24
+#: To bring files to the disk takes a tenth of a second, in which nothing is computed.
+_SECONDS_BETWEEN_COMMITS = 5.0
+#: What a Zarr array is written in where it has no block size: labels and names.
+_SMALL_CHUNK = 1 << 20
+
+
+class ArraySpec(NamedTuple):
+    """An array of the result: its shape, its dtype, and which axis is that of the samples."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    samples_axis: int = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the numbers."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+
+class _NpyFile:
+    """A .npy file that is filled by position: a map of a file on a full disk would end the interpreter."""
+
+    def __init__(self, path: Path, spec: ArraySpec, *, fresh: bool) -> None:
+        self.spec = spec
+        if fresh:
+            with path.open("wb") as file:
+                header = {"descr": npy_format.dtype_to_descr(spec.dtype), "fortran_order": False, "shape": spec.shape}
+                npy_format.write_array_header_1_0(file, header)
+                file.truncate(file.tell() + spec.n_bytes)
+        self._file = path.open("r+b", buffering=0)
+        self._start = path.stat().st_size - spec.n_bytes
+
+    def write(self, start: int, values: Array) -> None:
+        axis, n_samples = self.spec.samples_axis, self.spec.shape[self.spec.samples_axis]
+        row = self.spec.dtype.itemsize * int(np.prod(self.spec.shape[axis + 1 :], dtype=np.int64))
+        parts = values.reshape(-1, *values.shape[axis:])
+        for k, part in enumerate(parts):
+            view = np.ascontiguousarray(part, self.spec.dtype).data.cast("B")
+            position = self._start + (k * n_samples + start) * row
+            while len(view):
+                written = os.pwrite(self._file.fileno(), view, position)
+                view, position = view[written:], position + written
+
+    def flush(self) -> None:
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _ZarrFile:
+    """An array of a Zarr group, one chunk per block."""
+
+    def __init__(self, group: Any, name: str, spec: ArraySpec, block_size: int, *, fresh: bool) -> None:
+        self.spec = spec
+        if fresh:
+            chunks = [*spec.shape]
+            chunks[spec.samples_axis] = min(block_size, chunks[spec.samples_axis])
+            group.create_array(name, shape=spec.shape, chunks=tuple(chunks), dtype=spec.dtype)
+        self._array = group[name]
+
+    def write(self, start: int, values: Array) -> None:
+        samples = slice(start, start + values.shape[self.spec.samples_axis])
+        if self.spec.samples_axis == 0:
+            self._array[samples] = values
+        else:
+            self._array[:, samples] = values
+
+    def flush(self) -> None:
+        """Chunks are files that were written and closed."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class BlockOutput:
+    """Arrays that are written block by block.
+
+    Parameters
+    ----------
+    target : path
+        ``.zarr``: a group of arrays; ``.npz``: an archive of them; without suffix: a directory with one ``.npy`` per
+        array.
+    specs : mapping
+        Name -> array.
+    job : dict
+        What is computed from what, ready for JSON; a result is only continued if this is the same.
+    block_size : int
+    resume : bool
+        Continue after the last finished block, if there is one; otherwise start anew.
+    """
+
+    def __init__(
+        self, target: Any, specs: Mapping[str, ArraySpec], job: dict[str, Any], block_size: int, *, resume: bool = False
+    ) -> None:
+        self.target = check_block_target(target)
+        suffix = self.target.suffix.lower()
+        self.specs = dict(specs)
+        self.folder = self.target.parent / f".{self.target.name}.partial"
+        self.arrays_path = self.folder / ("arrays.zarr" if suffix == ".zarr" else "arrays")
+        self._job = {**job, "block_size": block_size, "arrays": {n: [*s.shape] for n, s in self.specs.items()}}
+        self.blocks_done: int = self._read_progress() if resume else 0
+        with storage_errors(self.target):
+            if not self.blocks_done:
+                self._start_anew()
+            self._last_commit = time.monotonic()
+            self._files = _open_arrays(self.arrays_path, self.specs, block_size, fresh=not self.blocks_done)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *exception: object) -> None:
+        try:
+            if kind is not None:
+                with suppress(OSError, ValueError):  # the error on its way out says what is wrong
+                    self._commit()
+        finally:
+            for file in self._files.values():
+                file.close()
+
+    def _start_anew(self) -> None:
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        needed = sum(spec.n_bytes for spec in self.specs.values())
+        free = shutil.disk_usage(self.target.parent or Path()).free
+        if needed > free and self.target.suffix.lower() != ".zarr":  # which compresses
+            raise StorageError(
+                f"there is no space to write {self.target}: it needs {needed / 1e9:.3g} GB and {free / 1e9:.3g} GB are "
+                "free; free some space or choose another directory."
+            )
+        self.folder.mkdir()
+        self.arrays_path.mkdir()
+
+    def _read_progress(self) -> int:
+        if not (self.folder / _PROGRESS).is_file():
+            return 0
+        content = read_json(self.folder / _PROGRESS)
+        if not isinstance(content, dict) or not isinstance(content.get("blocks_done"), int):
+            raise CorruptFileError(f"{self.folder / _PROGRESS} is damaged; leave --resume (resume=True) out.")
+        if content.get("job") != _read_back(self._job):
+            raise ParameterError(
+                f"{self.folder} is the beginning of another result: {_difference(content.get('job'), self._job)}; "
+                "give the same input and options, or leave --resume (resume=True) out to start anew."
+            )
+        return int(content["blocks_done"])
+
+    def write(self, block: int, start: int, arrays: Mapping[str, Array]) -> None:
+        """Write the arrays of a block that begins at sample ``start``, and remember that it is finished."""
+        with _partial_is_kept(self.target):
+            for name, file in self._files.items():
+                file.write(start, np.asarray(arrays[name]))
+        self.commit(block + 1)
+
+    def commit(self, blocks_done: int) -> None:
+        """Remember that so many blocks, from the first, are written; on the disk, every few seconds."""
+        self.blocks_done = blocks_done
+        if time.monotonic() - self._last_commit >= _SECONDS_BETWEEN_COMMITS:
+            with _partial_is_kept(self.target):
+                self._commit()
+
+    def _commit(self) -> None:
+        """Bring what is written to the disk, and then how much it is."""
+        for file in self._files.values():
+            file.flush()
+        content = {"job": self._job, "blocks_done": self.blocks_done}
+        write_atomically(self.folder / _PROGRESS, to_json(content).encode())
+        self._last_commit = time.monotonic()
+
+    def finish(self, extra: Mapping[str, Array] | None = None, attributes: Mapping[str, Any] | None = None) -> None:
+        """Add small arrays and attributes, and give the result its name."""
+        with _partial_is_kept(self.target):
+            for file in self._files.values():
+                file.flush()
+                file.close()
+        with _partial_is_kept(self.target):
+            suffix = self.target.suffix.lower()
+            result = self.arrays_path
+            if suffix == ".zarr":
+                self._add_to_group(extra or {}, attributes or {})
+            else:
+                for name, values in (extra or {}).items():
+                    np.save(self.arrays_path / f"{name}.npy", values)
+            if suffix == ".npz":
+                result = self._zip()
+            move_into_place(result, self.target, self.folder / "old")
+            shutil.rmtree(self.folder)
+
+    def _add_to_group(self, extra: Mapping[str, Array], attributes: Mapping[str, Any]) -> None:
+        group = require("zarr", "zarr", at_least=3).open_group(str(self.arrays_path), mode="a")
+        for name, values in extra.items():
+            if values.dtype.kind in "US":
+                group.attrs[name] = values.tolist()
+                continue
+            chunks = tuple(min(size, _SMALL_CHUNK) or 1 for size in values.shape)
+            group.create_array(name, shape=values.shape, chunks=chunks, dtype=values.dtype, overwrite=True)[...] = (
+                values
+            )
+        for name, value in attributes.items():
+            group.attrs[name] = value
+
+    def _zip(self) -> Path:
+        path = self.folder / "arrays.npz"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+            for file in sorted(self.arrays_path.iterdir()):
+                entry = zipfile.ZipInfo(file.name)  # dated 1980, so that the same numbers are the same bytes
+                entry.file_size = file.stat().st_size
+                with archive.open(entry, "w", force_zip64=True) as stream, file.open("rb") as numbers:
+                    shutil.copyfileobj(numbers, stream, _COPY_BYTES)
+        return path
+
+
+def _open_arrays(path: Path, specs: Mapping[str, ArraySpec], block_size: int, *, fresh: bool) -> dict[str, Any]:
+    if path.suffix != ".zarr":
+        return {name: _NpyFile(path / f"{name}.npy", spec, fresh=fresh) for name, spec in specs.items()}
+    group = require("zarr", "zarr", at_least=3).open_group(str(path), mode="a")
+    return {name: _ZarrFile(group, name, spec, block_size, fresh=fresh) for name, spec in specs.items()}
+
+
+def write_arrays(
+    path: Path, specs: Mapping[str, ArraySpec], block_size: int, start: int, arrays: Mapping[str, Array]
+) -> None:
+    """Write the arrays of a block into a result that another process has begun."""
+    with _partial_is_kept(path):
+        files = _open_arrays(path, specs, block_size, fresh=False)
+        try:
+            for name, file in files.items():
+                file.write(start, np.asarray(arrays[name]))
+                file.flush()
+        finally:
+            for file in files.values():
+                file.close()
+
+
+@contextmanager
+def _partial_is_kept(target: Path) -> Iterator[None]:
+    """Say in one sentence that the result could not be written, and how to continue it."""
+    try:
+        with storage_errors(target):
+            yield
+    except StorageError as error:
+        text = str(error).rstrip(".")
+        raise StorageError(f"{text}; the finished blocks are kept: continue with --resume (resume=True).") from error
+
+
+def check_block_target(target: Any) -> Path:
+    """Where a result may be written: under a known suffix, and never in place of something else."""
+    path = as_path(target)
+    suffix = path.suffix.lower()
+    if suffix not in ("", ".npz", ".zarr"):
+        raise FileFormatError(
+            f"{path} has the suffix {path.suffix!r}; results are written as .zarr or .npz, or to a directory of .npy "
+            "files (a name without suffix)."
+        )
+    if suffix == ".zarr" and path.exists() and not is_zarr(path):
+        raise StorageError(f"{path} exists and is not a .zarr store; remove it or choose another name.")
+    if suffix == ".npz" and path.is_dir():
+        raise StorageError(f"{path} is a directory; remove it or choose another name.")
+    if not suffix and path.exists() and not (path.is_dir() and all(file.suffix == ".npy" for file in path.iterdir())):
+        raise StorageError(f"{path} exists and is not a directory of .npy files; remove it or choose another name.")
+    return path
+
+
+def _read_back(job: dict[str, Any]) -> Any:
+    """The job as it comes back from a JSON file: tuples are lists."""
+    return json.loads(to_json(job))
+
+
+def _difference(before: Any, now: dict[str, Any]) -> str:
+    """The first entry in which two jobs differ."""
+    before = before if isinstance(before, dict) else {}
+    name = next((name for name, value in _read_back(now).items() if before.get(name) != value), "the version")
+    return f"{name.replace('_', ' ')} was {shown(before.get(name))} and is {shown(now.get(name))}"
+
+
+def read_arrays(path: Path) -> dict[str, Any]:
+    """The arrays of a finished result: .npy files are mapped, Zarr arrays are read when they are sliced."""
+    suffix = path.suffix.lower()
+    if suffix == ".zarr":
+        group = require("zarr", "zarr", at_least=3).open_group(str(path), mode="r")
+        return dict(group.arrays())
+    if suffix == ".npz":
+        with np.load(path) as archive:
+            return {name: archive[name] for name in archive.files}
+    return {file.stem: np.load(file, mmap_mode="r") for file in sorted(path.glob("*.npy"))}

@@ -1,0 +1,56 @@
+"""A report on predictions that are read in blocks: on a subsample, which it names."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+from veridical._outputs import check_report_target
+from veridical.errors import SubsampleWarning
+from veridical.predictions.validation import check_labels
+from veridical.report import Report
+from veridical.report.html_page import render_html
+from veridical.report.prepare import prepare_report
+from veridical.scale.fitting import choose_subsample
+from veridical.scale.opening import as_blocked
+
+
+def build_report(
+    predictions: Any,
+    labels: Any = None,
+    *,
+    out: Any = None,
+    kind: Any = None,
+    sources_axis: int | None = None,
+    random_state: int = 0,
+    progress: Any = None,
+    **options: Any,
+) -> Report:
+    """:func:`veridical.build_report` on a random subsample of at most 20,000 samples; the report says so.
+
+    Parameters are those of :func:`veridical.build_report`.  For scores of all samples see
+    :func:`veridical.scale.evaluate`.
+
+    Returns
+    -------
+    Report
+    """
+    if out is not None:
+        check_report_target(out)
+    blocked = as_blocked(predictions, kind, sources_axis)
+    if labels is not None:
+        blocked = blocked.with_labels(check_labels(labels, blocked.n_samples, blocked.n_classes))
+    chosen = choose_subsample(blocked, random_state)
+    data = prepare_report(blocked.take(chosen), random_state=random_state, progress=progress, **options)
+    if len(chosen) < blocked.n_samples:
+        facts = f"{len(chosen):,} of {blocked.n_samples:,} samples, chosen at random (random_state={random_state})"
+        warnings.warn(f"the report is about {facts}.", SubsampleWarning, stacklevel=2)
+        samples = tuple(replace(sample, sample=int(chosen[sample.sample])) for sample in data.disputed)
+        data = replace(data, verdict=f"About {facts}. {data.verdict}", disputed=samples)
+    report = Report(data, render_html(data))
+    if out is not None:
+        report.save(out)
+    if progress is not None:
+        progress(1, 1, "done")
+    return report

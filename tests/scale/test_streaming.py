@@ -1,0 +1,295 @@
+"""Streamed results equal those in memory, are complete or absent, and continue where they were interrupted."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+
+import numpy as np
+import pytest
+import zarr
+from blocked_ensembles import BLOCK_MEMORY, labelled_ensemble
+
+import veridical as vd
+from veridical import errors, scale
+
+pytestmark = pytest.mark.compiled
+
+FIELDS = ("probs", "reliability", "hv", "prediction", "n_iter", "converged")
+TARGETS = ("result.zarr", "result.npz", "result")
+
+
+@pytest.fixture
+def opened(files):
+    return scale.open(files / "probs.npy", files / "labels.npy", block_memory=BLOCK_MEMORY)
+
+
+@pytest.fixture(scope="module")
+def calibrator():
+    return vd.Temperature().fit(*labelled_ensemble(seed=1))
+
+
+def contents(path):
+    """Everything in a file or directory: relative name -> bytes."""
+    if path.is_file():
+        return {path.name: path.read_bytes()}
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+class TestDiscover:
+    @pytest.mark.parametrize("kind", ["probs", "logits", "log_probs"])
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+    def test_blocks_have_the_same_bytes(self, ensemble, kind, dtype):
+        probs = ensemble[0].astype(np.float64)
+        scores = (probs if kind == "probs" else np.log(probs)).astype(dtype)
+        whole = vd.discover(scores, kind=kind, trace=True)
+        blocked = vd.discover(scale.open(scores, kind=kind, block_memory=BLOCK_MEMORY), trace=True)
+        for name in (*FIELDS, "trace"):
+            assert np.array_equal(getattr(whole, name), getattr(blocked, name)), name
+
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_result_is_written(self, ensemble, opened, tmp_path, target):
+        whole = vd.discover(ensemble[0])
+        written = scale.discover(opened, out=tmp_path / target)
+        for name in FIELDS:
+            assert np.array_equal(getattr(whole, name), getattr(written, name)[:]), name
+        assert not list(tmp_path.glob(".*partial"))
+
+    def test_absent_sources_are_skipped(self, ensemble):
+        probs = ensemble[0].copy()
+        probs[1, 2000:2100] = np.nan
+        blocked = scale.open(probs, block_memory=BLOCK_MEMORY)
+        assert np.array_equal(vd.discover(blocked, missing="skip").probs, vd.discover(probs, missing="skip").probs)
+        with pytest.raises(errors.MissingSourceError, match="sample 2000"):
+            vd.discover(blocked)
+
+    def test_large_result_needs_a_file(self, opened, monkeypatch):
+        monkeypatch.setattr("veridical.scale.streaming.MOST_IN_MEMORY", 1000)
+        with pytest.raises(errors.ParameterError, match="give out="):
+            vd.discover(opened)
+
+
+class TestConsensus:
+    def test_sums_of_blocks_merge(self, ensemble, opened, tmp_path):
+        whole = vd.consensus(ensemble[0])
+        for blocked in (vd.consensus(opened), scale.consensus(opened, out=tmp_path / "result.zarr")):
+            np.testing.assert_allclose(blocked.skill, whole.skill, atol=1e-6)
+            np.testing.assert_allclose(blocked.probs[:], whole.probs, atol=1e-6)
+            np.testing.assert_allclose(blocked.effective_sources[:], whole.effective_sources, atol=1e-4)
+            assert np.array_equal(blocked.n_samples, whole.n_samples)
+
+    def test_gaps_and_labels_of_the_mean(self, ensemble):
+        probs = ensemble[0].copy()
+        probs[0, ::3] = np.nan
+        blocked = vd.consensus(scale.open(probs, block_memory=BLOCK_MEMORY), accuracy_preserving=True)
+        whole = vd.consensus(probs, accuracy_preserving=True)
+        assert np.array_equal(blocked.prediction, whole.prediction)
+        np.testing.assert_allclose(blocked.probs, whole.probs, atol=1e-5)
+
+    def test_camps_are_found_and_written(self, tmp_path):
+        rng = np.random.default_rng(3)
+        opinions = rng.dirichlet([0.3] * 4, (2, 2000))
+        probs = np.concatenate([0.8 * o + 0.2 * rng.dirichlet([1] * 4, (4, 2000)) for o in opinions])
+        blocked = scale.open(probs, block_memory=1 << 18)
+        with pytest.warns(errors.CampsWarning):
+            whole = vd.consensus(probs)
+        with pytest.warns(errors.CampsWarning):
+            result = scale.consensus(blocked, out=tmp_path / "result.zarr")
+        assert [camp.sources for camp in result.camps] == [camp.sources for camp in whole.camps]
+        for camp, other in zip(result.camps, whole.camps, strict=True):
+            np.testing.assert_allclose(camp.probs[:], other.probs, atol=1e-6)
+
+
+class TestApply:
+    @pytest.mark.parametrize("method", ["temperature", "histogram", "ptde", "log-pool", "auto"])
+    def test_blocks_give_the_same_predictions(self, ensemble, opened, method):
+        fitted = vd.fit_calibrator(*labelled_ensemble(500, seed=1), method=method).calibrator
+        whole = vd.apply_calibrator(fitted, ensemble[0])
+        blocked = vd.apply_calibrator(fitted, opened)
+        np.testing.assert_allclose(blocked.probs, whole.probs, atol=2e-7)
+        np.testing.assert_allclose(blocked.confidence, whole.confidence, atol=1e-12)
+        assert np.array_equal(blocked.prediction, whole.prediction)
+        assert np.array_equal(fitted.predict(opened), whole.prediction)
+        assert np.array_equal(fitted.predict_proba(opened), blocked.probs)
+        assert np.array_equal(fitted.predict_confidence(opened), blocked.confidence)
+
+    def test_written_result_is_read_by_load(self, opened, calibrator, tmp_path):
+        for target in ("result.zarr", "result.npz"):
+            written = scale.apply_calibrator(calibrator, opened, out=tmp_path / target)
+            loaded = vd.load(tmp_path / target)
+            assert np.array_equal(loaded.values[0], written.probs[:])
+            assert np.array_equal(loaded.labels, opened.labels)
+
+    def test_progress_has_throughput(self, opened, calibrator):
+        calls = []
+        scale.apply_calibrator(calibrator, opened, progress=lambda *call: calls.append(call))
+        assert [done for done, _, _ in calls] == [0, *(opened.samples_of(k).stop for k in range(opened.n_blocks))]
+        assert {total for _, total, _ in calls} == {3000}
+        assert all("MB/s" in what for _, _, what in calls[1:])
+
+
+class StopError(Exception):
+    pass
+
+
+def stop_after(n_samples):
+    def progress(done, total, what):
+        if done >= n_samples:
+            raise StopError
+
+    return progress
+
+
+class TestResume:
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_interrupted_result_has_the_same_bytes(self, opened, calibrator, tmp_path, target):
+        (tmp_path / "whole").mkdir()
+        scale.apply_calibrator(calibrator, opened, out=tmp_path / "whole" / target)
+        with pytest.raises(StopError):
+            scale.apply_calibrator(calibrator, opened, out=tmp_path / target, progress=stop_after(1000))
+        assert not (tmp_path / target).exists()
+        starts = []
+        scale.apply_calibrator(
+            calibrator, opened, out=tmp_path / target, resume=True, progress=lambda done, *_: starts.append(done)
+        )
+        assert starts[0] >= 1000  # the finished blocks are not computed again
+        assert contents(tmp_path / target) == contents(tmp_path / "whole" / target)
+        assert not list(tmp_path.glob(".*partial"))
+
+    def test_killed_process_is_continued(self, files, calibrator):
+        program = """
+import os, signal, sys, veridical as vd
+from veridical import scale
+from veridical.scale import outputs
+outputs._SECONDS_BETWEEN_COMMITS = 0
+opened = scale.open("probs.npy", "labels.npy", block_memory=1 << 17)
+def progress(done, total, what):
+    if done >= 1500:
+        os.kill(os.getpid(), signal.SIGKILL)
+scale.apply_calibrator(vd.load_calibrator("cal.json"), opened, out="result.npz", progress=progress)
+"""
+        calibrator.save(files / "cal.json")
+        done = subprocess.run([sys.executable, "-c", program], cwd=files, check=False)
+        assert done.returncode == -9
+        assert not (files / "result.npz").exists()
+        opened = scale.open(files / "probs.npy", files / "labels.npy", block_memory=BLOCK_MEMORY)
+        loaded = vd.load_calibrator(files / "cal.json")
+        starts = []
+        scale.apply_calibrator(
+            loaded, opened, out=files / "result.npz", resume=True, progress=lambda done, *_: starts.append(done)
+        )
+        assert starts[0] >= 1500 - opened.block_size  # the finished blocks are not computed again
+        scale.apply_calibrator(loaded, opened, out=files / "again.npz")
+        assert (files / "result.npz").read_bytes() == (files / "again.npz").read_bytes()
+
+    def test_other_job_is_rejected(self, files, opened, calibrator):
+        with pytest.raises(StopError):
+            scale.apply_calibrator(calibrator, opened, out=files / "result.zarr", progress=stop_after(1000))
+        other = vd.Temperature(loss="mse").fit(*labelled_ensemble(500, seed=2))
+        with pytest.raises(errors.ParameterError, match="calibrator was"):
+            scale.apply_calibrator(other, opened, out=files / "result.zarr", resume=True)
+        smaller = scale.open(files / "probs.npy", files / "labels.npy", block_memory=1 << 16)
+        with pytest.raises(errors.ParameterError, match="block size was"):
+            scale.apply_calibrator(calibrator, smaller, out=files / "result.zarr", resume=True)
+        with pytest.raises(errors.ParameterError, match="function was"):
+            scale.discover(opened, out=files / "result.zarr", resume=True)
+        os.utime(files / "probs.npy", ns=(0, 10**18))
+        reopened = scale.open(files / "probs.npy", files / "labels.npy", block_memory=BLOCK_MEMORY)
+        with pytest.raises(errors.ParameterError, match="input was"):
+            scale.apply_calibrator(calibrator, reopened, out=files / "result.zarr", resume=True)
+
+    def test_resume_without_a_beginning_starts(self, opened, calibrator, tmp_path):
+        scale.apply_calibrator(calibrator, opened, out=tmp_path / "result.npz", resume=True)
+        assert (tmp_path / "result.npz").exists()
+        with pytest.raises(errors.ParameterError, match="give out="):
+            scale.apply_calibrator(calibrator, opened, resume=True)
+
+
+@contextmanager
+def small_disk(folder, size):
+    """A file system of so many bytes; skipped where it cannot be mounted."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+class TestFaults:
+    def test_bad_number_names_the_sample_of_the_whole(self, ensemble, tmp_path):
+        probs = ensemble[0].copy()
+        probs[2, 2345, 1] = np.nan
+        np.save(tmp_path / "bad.npy", probs)
+        with pytest.raises(errors.NotFiniteError, match="source 2, sample 2345: the probability of class 1 is nan"):
+            scale.discover(scale.open(tmp_path / "bad.npy", block_memory=BLOCK_MEMORY), out=tmp_path / "result.zarr")
+        assert not (tmp_path / "result.zarr").exists()
+
+    def test_earlier_result_survives_a_failure(self, ensemble, opened, calibrator, tmp_path):
+        for target in TARGETS:
+            scale.apply_calibrator(calibrator, opened, out=tmp_path / target)
+            before = contents(tmp_path / target)
+            bad = ensemble[0].copy()
+            bad[0, 2999] = 0.0
+            with pytest.raises(errors.NotNormalisedError, match="sample 2999"):
+                scale.apply_calibrator(calibrator, scale.open(bad, block_memory=BLOCK_MEMORY), out=tmp_path / target)
+            assert contents(tmp_path / target) == before
+            scale.apply_calibrator(calibrator, opened, out=tmp_path / target)
+            assert contents(tmp_path / target) == before
+
+    def test_too_small_disk_is_noticed_before_work(self, opened, calibrator, tmp_path):
+        with small_disk(tmp_path / "disk", 64 << 10) as disk:
+            with pytest.raises(errors.StorageError, match=r"needs 9.6e-05 GB"):
+                scale.apply_calibrator(calibrator, opened, out=disk / "result.npz")
+            assert not list(disk.iterdir())
+
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_full_disk_is_continued(self, opened, calibrator, tmp_path, target):
+        scale.apply_calibrator(calibrator, opened, out=tmp_path / target)
+        with small_disk(tmp_path / "disk", 600 << 10) as disk:
+
+            def fill(done, total, what):
+                if done >= 1000:
+                    with open(disk / "filler", "ab") as file:
+                        file.write(b"\0" * (1 << 20))
+
+            with pytest.raises(errors.StorageError, match=r"there is no space .* continue with --resume"):
+                scale.apply_calibrator(calibrator, opened, out=disk / target, progress=ignoring_errors(fill))
+            assert not (disk / target).exists()
+            (disk / "filler").unlink()
+            scale.apply_calibrator(calibrator, opened, out=disk / target, resume=True)
+            assert contents(disk / target) == contents(tmp_path / target)
+
+    def test_foreign_files_are_not_replaced(self, opened, calibrator, tmp_path):
+        (tmp_path / "photos").mkdir()
+        (tmp_path / "photos" / "cat.jpg").write_bytes(b"meow")
+        with pytest.raises(errors.StorageError, match=r"not a directory of \.npy files"):
+            scale.apply_calibrator(calibrator, opened, out=tmp_path / "photos")
+        (tmp_path / "photos.zarr").mkdir()
+        with pytest.raises(errors.StorageError, match=r"not a \.zarr store"):
+            scale.apply_calibrator(calibrator, opened, out=tmp_path / "photos.zarr")
+        with pytest.raises(errors.FileFormatError, match="suffix"):
+            scale.apply_calibrator(calibrator, opened, out=tmp_path / "result.csv")
+        zarr.create_array(str(tmp_path / "in.zarr"), shape=(2, 9, 2), chunks=(2, 9, 2), dtype="f4")[...] = 0.5
+        with pytest.raises(errors.ParameterError, match="same file as the input"):
+            scale.discover(scale.open(tmp_path / "in.zarr"), out=tmp_path / "in.zarr")
+
+    def test_directory_that_cannot_be_written(self, opened, calibrator, tmp_path):
+        with pytest.raises(errors.StorageError, match="cannot be written"):
+            scale.apply_calibrator(calibrator, opened, out=tmp_path / "nowhere" / "result.npz")
+        with small_disk(tmp_path / "disk", 1 << 20) as disk:
+            subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+            with pytest.raises(errors.StorageError, match=r"result\.npz cannot be written \(Read-only"):
+                scale.apply_calibrator(calibrator, opened, out=disk / "result.npz")
+
+
+def ignoring_errors(function):
+    """A progress function whose own write errors do not end the run."""
+
+    def call(*arguments):
+        with suppress(OSError):
+            function(*arguments)
+
+    return call
