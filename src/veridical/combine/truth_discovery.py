@@ -149,8 +149,7 @@ def discover(
     trace : bool
         Also return HV after each update.
     n_threads : int, optional
-        Default: all cores this process may use, or the environment variable ``VERIDICAL_NUM_THREADS``.  The result
-        is the same bytes whatever the number.
+        Default: all cores, or the variable ``VERIDICAL_NUM_THREADS``.  The result is the same bytes for any number.
 
     Returns
     -------
@@ -160,8 +159,7 @@ def discover(
     -----
     The label is that of the plain mean of the probabilities as given, summed in float64 in the order of the sources;
     ties go to the lowest index.  For logits and log-probabilities these are the softmax and the exponential in float64.
-    Rows that sum to one within the tolerance of their dtype, but not within rounding,
-    are then scaled to sum one.
+    Rows that sum to one within the tolerance of their dtype, but not within rounding, are then scaled to sum one.
 
     The first call for a dtype compiles the kernel (some seconds) and stores it on disk for later processes.
 
