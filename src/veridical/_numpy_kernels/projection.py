@@ -10,15 +10,25 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
+#: Up to so many classes a list of Python's numbers is faster than a call of NumPy.
+_FEW_CLASSES = 48
+
+
+def lead(row: Array, c: int) -> float:
+    """How far class c is above the largest other class."""
+    score = row[c]
+    if len(row) <= _FEW_CLASSES:
+        others = row.tolist()
+        del others[c]
+        return float(score) - max(others)
+    row[c] = -1.0
+    largest = np.maximum.reduce(row)
+    row[c] = score
+    return float(score - largest)
+
+
 def leads(rows: Array, winners: Array) -> Array:
     """(N,) how far row i's class ``winners[i]`` is above the largest other class."""
-    if len(rows) == 1:  # indexing with one number is far cheaper than with an array
-        row, c = rows[0], winners[0]
-        score = row[c]
-        row[c] = -1.0
-        lead = score - row.max(keepdims=True)
-        row[c] = score
-        return lead  # type: ignore[no-any-return]
     index = np.arange(len(rows)), winners
     scores = rows[index]
     rows[index] = -1.0
@@ -29,6 +39,11 @@ def leads(rows: Array, winners: Array) -> Array:
 
 def project_rows_onto_winners(rows: Array, winners: Array, margin: float) -> None:
     """Move each row, in place, to the nearest point of the simplex where its winner leads by ``margin``."""
+    if len(rows) == 1:
+        c = int(winners[0])
+        if lead(rows[0], c) < margin:
+            project_onto_winner(rows[0], c, margin)
+        return
     behind = leads(rows, winners) < margin
     if behind.any():
         for i in np.flatnonzero(behind):

@@ -364,6 +364,8 @@ class Calibrator(ParametersAsFields):
         if self._top_label or probs is None:
             return self._confidence(combined), combined.prediction
         label = combined.prediction if self.keeps_labels else probs.argmax(axis=1)
+        if len(probs) == 1:  # indexing with one number is far cheaper than with an array
+            return np.array([min(float(probs[0, label[0]]), 1.0)]), label
         confidence: Floats = probs[np.arange(len(probs)), label].astype(np.float64)
         return np.minimum(confidence, 1.0), label
 

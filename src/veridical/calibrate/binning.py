@@ -22,7 +22,7 @@ def inner_edges(scores: Floats, n_bins: int, weight: Floats | None = None) -> Fl
 
 def bins_of(scores: Floats, edges: Floats) -> npt.NDArray[np.int64]:
     """The bin (lo, hi] of each score; those beyond the calibration range go to the end bins."""
-    return np.searchsorted(edges, scores, side="left")
+    return edges.searchsorted(scores, side="left")
 
 
 def check_edges(edges: Floats, values: Floats) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from veridical._numpy_kernels import is_small
 from veridical._numpy_kernels.one_sample import discover_one
-from veridical._numpy_kernels.projection import leads
+from veridical._numpy_kernels.projection import lead, leads
 from veridical._numpy_kernels.softmax import probabilities_of
 from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
 from veridical.combine.projection import LABEL_MARGIN
@@ -91,7 +91,9 @@ def combine_array(values: Array, kind: Kind, sources_axis: int, options: Combine
     mean = np.add.reduce(scores, 0, np.float64)
     mean /= n_sources
     label: Labels = mean.argmax(axis=1)
-    mean /= np.add.reduce(mean, 1, keepdims=True)
-    if not leads(mean, label).min() > (LABEL_MARGIN if kind == "probs" else _DECIDED):
+    if values.dtype != np.float64:  # in double precision such sums are one to 1e-14
+        mean /= np.add.reduce(mean, 1, keepdims=True)
+    smallest_lead = lead(mean[0], int(label[0])) if n_samples == 1 else leads(mean, label).min()
+    if not smallest_lead > (LABEL_MARGIN if kind == "probs" else _DECIDED):
         return None
     return CombinedArray(values, kind, scores, mean, label, options)
