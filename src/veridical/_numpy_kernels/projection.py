@@ -20,7 +20,7 @@ def lead(row: Array, c: int) -> float:
     if len(row) <= _FEW_CLASSES:
         others = row.tolist()
         del others[c]
-        return float(score) - max(others)
+        return float(score - max(others))
     row[c] = -1.0
     largest = np.maximum.reduce(row)
     row[c] = score
