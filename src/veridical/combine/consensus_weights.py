@@ -71,6 +71,7 @@ def weigh_sources(sums: ConsensusSums, n_threads: int | None = None) -> SourceWe
     correlations = sums.correlations()
     n_sources = len(correlations.variance)
     n_samples = sums.n_samples.astype(np.int64)
+    del sums  # with thousands of sources, the memory of its matrices is needed below
     if n_sources < _LEAST_SOURCES:
         skill = np.full(n_sources, float(np.sqrt(max(correlations.correlation.min(initial=1.0), 0.0))))
         return SourceWeights(np.minimum(skill, MOST_SKILL), np.ones(n_sources), np.eye(n_sources), n_samples)
