@@ -37,9 +37,9 @@ calibrator = vd.load_calibrator(sys.argv[1])
 calibrator.predict_all(np.load(sys.argv[2]))
 """
 _ASK = """
-import resource
-used = resource.getrusage(resource.RUSAGE_SELF)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+import re, time
+peak = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]
+print(time.process_time(), int(peak) / 1024)
 """
 
 

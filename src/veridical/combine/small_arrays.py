@@ -6,6 +6,7 @@ Everything unusual is left to the ordinary way, which also says what is wrong wi
 from __future__ import annotations
 
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,10 @@ class CombinedArray(Combined):
     """The mean of a small array; what is known of its sources is found on first use."""
 
     def __init__(self, values: Array, kind: Kind, scores: Array, mean: Array, label: Labels, options: Any) -> None:
-        dtype = values.dtype
-        self.probs = mean if dtype == np.float64 else mean.astype(dtype)
-        self.prediction = label
-        self.options = options
-        self.n_sources, _, self.n_classes = values.shape
-        self.source_names = None
-        self._find_truth = self._source_weights = self._samples = None
+        n_sources, _, n_classes = values.shape
+        shape: Any = SimpleNamespace(n_sources=n_sources, n_classes=n_classes, source_names=None)
+        super().__init__(mean.astype(values.dtype, copy=False), label, shape, options)
+        del self._whole  # made on first use
         self._values, self._kind, self._scores, self._mean = values, kind, scores, mean
 
     @cached_property
