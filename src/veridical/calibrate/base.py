@@ -100,7 +100,8 @@ class Calibrator(ParametersAsFields):
         ----------
         X : (S, N, L) array, Predictions, or (N, L) array for methods that need no sources
         y : (N,) integers in 0..L-1
-            May be left out where ``X`` is a labelled :class:`veridical.Predictions`.
+            May be left out where ``X`` is a labelled :class:`veridical.Predictions`; samples whose label is not known
+            are then left out.
         progress : callable, optional
             Called as ``progress(done, total, what)`` before each stage and at the end.
 
@@ -109,8 +110,7 @@ class Calibrator(ParametersAsFields):
         The calibrator itself.
         """
         self.check_parameters()
-        predictions = self._predictions(X)
-        labels = self._labels(predictions, y)
+        predictions, labels = self._labelled(X, y)
         if predictions.n_samples == 0:
             raise ShapeError("there are no samples to calibrate on; at least one is needed.")
         report = check_progress(progress)
@@ -281,12 +281,15 @@ class Calibrator(ParametersAsFields):
             return as_predictions(values[None], self.kind, 0)
         return as_predictions(values, self.kind, self.sources_axis)
 
-    def _labels(self, predictions: Predictions, y: Any) -> Labels:
-        if y is None:
-            if predictions.labels is None:
-                raise LabelError("calibration needs labels; give y, one integer per sample.")
-            return predictions.labels
-        return check_labels(y, predictions.n_samples, predictions.n_classes)
+    def _labelled(self, values: Any, y: Any) -> tuple[Predictions, Labels]:
+        """Predictions and labels of the samples whose label is known."""
+        predictions = self._predictions(values)
+        if y is not None:
+            return predictions, check_labels(y, predictions.n_samples, predictions.n_classes)
+        predictions = predictions.labelled()
+        if predictions.labels is None:
+            raise LabelError("calibration needs labels; give y, one integer per sample.")
+        return predictions, predictions.labels
 
     def check_fitted(self) -> None:
         """Raise :class:`veridical.errors.UnfittedError`, also scikit-learn's NotFittedError, before ``fit``."""

@@ -122,8 +122,7 @@ class Auto(Calibrator):
         from veridical.evaluation.engine import Engine
 
         self.check_parameters()
-        predictions = self._predictions(X)
-        labels = self._labels(predictions, y)
+        predictions, labels = self._labelled(X, y)
         if predictions.n_samples == 0:
             raise ShapeError("there are no samples to calibrate on; at least one is needed.")
         has_sources = isinstance(X, Predictions) or n_dimensions(X) == 3

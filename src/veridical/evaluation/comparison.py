@@ -146,8 +146,8 @@ def compare_calibrators(
     -------
     MethodComparison
     """
-    check_integer(n_splits, "n_splits", 1)
-    check_seed(random_state)
+    n_splits = check_integer(n_splits, "n_splits", 1)
+    random_state = check_seed(random_state)
     labelled_predictions = labelled(predictions, labels, kind, sources_axis)
     default = [*label_free_combiners(), *(name for name in calibrators() if name not in _NOT_BY_DEFAULT), *_ON_POOLS]
     resolved = resolve_methods(default if methods is None else methods)

@@ -15,7 +15,7 @@ from veridical.evaluation.advice import Advice, advise
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.methods import Method, resolve_method
 from veridical.evaluation.scores import Evaluation, EvaluationRun, labelled, run_evaluation
-from veridical.predictions.validation import Kind
+from veridical.predictions.validation import Kind, check_seed
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,7 @@ def fit_calibrator(
     -------
     Calibration
     """
+    random_state = check_seed(random_state)
     labelled_predictions = labelled(predictions, labels, kind, sources_axis)
     resolved = resolve_calibrator(method, parameters)
     engine = Engine(labelled_predictions, n_threads=n_threads)

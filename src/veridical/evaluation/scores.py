@@ -22,7 +22,7 @@ from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
 from veridical.metrics.sample import Labels, Sample
 from veridical.metrics.table import summary_of
 from veridical.predictions import Predictions, as_predictions
-from veridical.predictions.validation import Kind, check_flag, check_labels
+from veridical.predictions.validation import Kind, check_flag, check_labels, check_seed
 
 DEFAULT_METHODS = (MEMBERS, *label_free_combiners())
 #: Version of the JSON that ``to_dict`` gives.
@@ -162,14 +162,15 @@ def _scores_of(
 
 
 def labelled(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int | None) -> Predictions:
-    """Predictions with labels, from wherever they come."""
+    """The predictions whose label is known, from wherever the labels come."""
     labelled_predictions = as_predictions(predictions, kind, sources_axis)
-    n_sources, n_samples = labelled_predictions.n_sources, labelled_predictions.n_samples
     if labels is not None:
-        checked = check_labels(labels, n_samples, labelled_predictions.n_classes)
+        checked = check_labels(labels, labelled_predictions.n_samples, labelled_predictions.n_classes)
         labelled_predictions = labelled_predictions.with_labels(checked)
     elif labelled_predictions.labels is None:
         raise LabelError("this needs labels and the predictions have none; give labels, one integer per sample.")
+    labelled_predictions = labelled_predictions.labelled()
+    n_sources, n_samples = labelled_predictions.n_sources, labelled_predictions.n_samples
     if n_samples == 0:
         raise ShapeError("there are no samples to score; at least one is needed.")
     n_absent = int((~labelled_predictions.present()).sum())
@@ -203,7 +204,7 @@ def evaluate(
     ----------
     predictions : Predictions, or array of shape (S, N, L)
     labels : array of N integers, optional
-        Where ``predictions`` have none.
+        Where ``predictions`` have none.  Samples whose label is not known are left out.
     methods : sequence of str
         Of "members", "mean", "tde", "atde" and the names of calibrators, also on a pool as in "log-pool+matrix".
         Where a calibrator takes part, the samples are split into two random halves: calibrators are fitted on one,
@@ -236,10 +237,13 @@ def evaluate(
     """
     if client is not None:
         raise ParameterError("a client evaluates Dask arrays or veridical.scale.open(path); leave it out for arrays.")
+    options: dict[str, Any] = {
+        "floors": check_flag(floors, "floors"),
+        "intervals": check_flag(intervals, "intervals"),
+        "random_state": check_seed(random_state),
+    }
     labelled_predictions = labelled(predictions, labels, kind, sources_axis)
-    check_flag(floors, "floors"), check_flag(intervals, "intervals")
     engine = Engine(labelled_predictions, n_threads=n_threads)
-    options: dict[str, Any] = {"floors": floors, "intervals": intervals, "random_state": random_state}
     return run_evaluation(engine, resolve_methods(methods), options, progress=progress).evaluation
 
 

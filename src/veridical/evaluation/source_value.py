@@ -19,6 +19,7 @@ from veridical.evaluation.engine import Engine, Indices, half_split
 from veridical.metrics.intervals import interval_of
 from veridical.metrics.resampling import run_draws
 from veridical.metrics.sample import Booleans, Floats, Labels
+from veridical.predictions.labels import UNKNOWN
 from veridical.predictions.validation import Array
 
 _N_RESAMPLES, _LEVEL = 400, 0.95
@@ -182,8 +183,11 @@ def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_s
     """
     predictions = engine.predictions
     n_sources = predictions.n_sources
-    if predictions.labels is None or n_sources < 2 or predictions.n_samples < 4:
+    if predictions.labels is None or n_sources < 2 or predictions.n_labelled < 4:
         return None
+    if predictions.n_labelled < predictions.n_samples:
+        engine = engine.part(np.flatnonzero(predictions.labels != UNKNOWN))
+        predictions = engine.predictions
     split = half_split(predictions, random_state)
     assert split.fitted_on is not None
     assert split.scored_on is not None

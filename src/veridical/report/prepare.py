@@ -48,10 +48,10 @@ def prepare_report(
 ) -> ReportData:
     """All numbers of a report; the parameters are those of :func:`veridical.build_report`."""
     sources = as_predictions(predictions, kind, sources_axis)
-    sources = sources if labels is None else labelled(sources, labels, None, None)
+    sources = sources.labelled() if labels is None else labelled(sources, labels, None, None)
     if sources.n_samples == 0:
         raise ShapeError("there are no samples to report on; at least one is needed.")
-    check_seed(random_state)
+    random_state = check_seed(random_state)
     if title is not None and not isinstance(title, str):
         raise ParameterError(f"title is {title!r}; give text.")
     engine = Engine(sources)
