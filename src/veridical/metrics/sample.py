@@ -268,12 +268,12 @@ def check_sample(
     return sample
 
 
-def check_doubt(doubt: Any, n_samples: int) -> Floats:
+def check_doubt(doubt: Any, n_samples: int, what: str = "doubt") -> Floats:
     """One finite number per sample, larger where the prediction is more doubtful."""
-    values = as_numbers(doubt, "doubt").astype(np.float64)
+    values = as_numbers(doubt, what).astype(np.float64)
     if values.shape != (n_samples,):
-        raise ShapeError(f"doubt has shape {values.shape}; give one number per sample, shape ({n_samples},).")
+        raise ShapeError(f"{what} has shape {values.shape}; give one number per sample, shape ({n_samples},).")
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
-        raise NotFiniteError(f"doubt of sample {wrong[0]} is {values[wrong[0]]}; replace it by a finite number.")
+        raise NotFiniteError(f"{what} of sample {wrong[0]} is {values[wrong[0]]}; replace it by a finite number.")
     return values

@@ -19,7 +19,7 @@ from veridical.plots.style import (
     level_role,
     styled,
 )
-from veridical.predictions.validation import check_real
+from veridical.predictions.validation import check_integer, check_real
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -176,7 +176,7 @@ def confidence_histogram(
     histogram = y_true
     if not isinstance(histogram, ConfidenceHistogram):
         sample: Sample = check_sample(*outcomes_and_probs(y_true, probs))
-        histogram = ConfidenceHistogram.of("", sample, n_bins)
+        histogram = ConfidenceHistogram.of("", sample, check_integer(n_bins, "n_bins", 1))
     axes = axes_or_new(ax, 4.5, 2.6)
     width = histogram.edges[1] - histogram.edges[0]
     for b, (right, wrong) in enumerate(zip(histogram.right, histogram.wrong, strict=True)):

@@ -42,7 +42,7 @@ def risk_coverage(
         With a dict of name -> array, one line each.
     doubt : (N,) array, or dict of name -> array, optional
         What to order samples by, larger where a prediction is more doubtful (HV, for example); by default minus the
-        confidence.
+        confidence.  With a dict and one ``probs``, one line for each name.
     chosen : str, optional
         The line to emphasise, by the colour that reports use for the method that they are about.
     legend : bool
@@ -86,8 +86,17 @@ def _curves(y_true: Any, probs: Any, doubt: Any) -> list[RiskCurve]:
         return [y_true]
     if isinstance(y_true, Sequence) and y_true and all(isinstance(curve, RiskCurve) for curve in y_true):
         return list(y_true)
-    named = probs if isinstance(probs, Mapping) else {"confidence" if doubt is None else "doubt": probs}
+    if isinstance(probs, Mapping):
+        named = probs
+    else:
+        named = dict.fromkeys(
+            doubt if isinstance(doubt, Mapping) else ["confidence" if doubt is None else "doubt"], probs
+        )
+    if not named:
+        raise ParameterError("there is nothing to draw; give at least one name with its array.")
     doubts = doubt if isinstance(doubt, Mapping) else dict.fromkeys(named, doubt)
+    for name in doubts:
+        check_choice(name, named, "name in doubt")
     curves = []
     for name, values in named.items():
         sample = check_sample(*outcomes_and_probs(y_true, values), None, doubts.get(name))

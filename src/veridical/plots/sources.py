@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veridical.combine import discover
-from veridical.errors import ParameterError, ShapeError
+from veridical.errors import NotFiniteError, ParameterError, ShapeError
 from veridical.evaluation.curves import Disagreement
 from veridical.evaluation.inspection import Inspection, inspect
 from veridical.evaluation.source_value import SourceValues
+from veridical.metrics.sample import check_doubt
 from veridical.plots.style import (
     N_LEVELS,
     axes_or_new,
@@ -23,7 +24,14 @@ from veridical.plots.style import (
     styled,
 )
 from veridical.predictions import Predictions
-from veridical.predictions.validation import Array, as_numbers, check_choice, check_names
+from veridical.predictions.validation import (
+    Array,
+    as_numbers,
+    check_choice,
+    check_confidences,
+    check_names,
+    check_outcomes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,6 +135,8 @@ def dependence_matrix(
     n_sources = len(values) if values.ndim == 2 else 0
     if n_sources < 2 or values.shape != (n_sources, n_sources):
         raise ShapeError(f"matrix has shape {values.shape}; give one row and one column per source, two at least.")
+    if np.isinf(values).any() or np.isnan(_between(values)).all():
+        raise NotFiniteError("matrix is infinite somewhere or NaN everywhere; give numbers, and NaN for unknown pairs.")
     names = check_names(names, n_sources, "source") or [f"source {s}" for s in range(n_sources)]
     axes = axes_or_new(ax, 4.8, 4.5)
     size = letter_size(n_sources)
@@ -218,17 +228,18 @@ def hv_against_confidence(
 
 def _disagreement(hv: Any, confidence: Any, correct: Any) -> Disagreement:
     if isinstance(hv, Predictions):
+        hv = hv.labelled()
         mean, truth = discover(hv, max_iter=0, missing="skip"), discover(hv, missing="skip")
         right = None if hv.labels is None else mean.prediction == hv.labels
         return Disagreement.of(truth.hv.astype(np.float64), mean.probs.max(axis=1), right)
     if confidence is None:
         raise ParameterError("confidence is missing; give one number per sample, or predictions in place of hv.")
     columns = [as_numbers(hv, "hv"), as_numbers(confidence, "confidence")]
-    right = None if correct is None else np.asarray(correct, dtype=bool)
+    right = None if correct is None else check_outcomes(correct, "correct")
     lengths = {column.shape for column in (*columns, *(() if right is None else (right,)))}
     if len(lengths) > 1 or columns[0].ndim != 1 or not columns[0].size:
         raise ShapeError("hv, confidence and correct differ in shape or are empty; give one number per sample.")
-    return Disagreement.of(columns[0].astype(np.float64), columns[1].astype(np.float64), right)
+    return Disagreement.of(check_doubt(columns[0], len(columns[0]), "hv"), check_confidences(columns[1]), right)
 
 
 def _density_role(count: int, most: int) -> str | None:
