@@ -38,7 +38,7 @@ def seconds(predictions: Any, client: Any) -> float:
 def print_scaling(path: Path) -> None:
     """Times with one and with two workers."""
     predictions = scale.open(path, path.with_name("labels.npy"))
-    limit = int(predictions.n_bytes / 2)
+    limit = int(predictions.n_bytes / 2)  # of which the interpreter takes 300 MB
     print(f"{predictions.n_bytes / 1e9:.2f} GB in {predictions.n_blocks} blocks, {limit / 1e9:.2f} GB per worker")
     times = {}
     for n_workers in (1, 2):
@@ -80,7 +80,7 @@ def print_sizes(path: Path) -> None:
 def main() -> None:
     """Make the files, measure, delete them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gigabytes", type=float, default=1.5)
+    parser.add_argument("--gigabytes", type=float, default=1.6)
     parser.add_argument("--folder", type=Path, help="where the files are made; default: the temporary directory")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:

@@ -23,6 +23,8 @@ from veridical.scale.scoring import ScoreStates, score_block
 
 #: A block, a copy of it, and results: how many times its size a task may take.
 _COPIES = 2.0
+#: What a worker takes with its imports and compiled kernels, and the share of its limit at which Dask pauses it.
+_INTERPRETER, _PAUSED_AT = 300 << 20, 0.8
 
 
 @lru_cache(maxsize=8)
@@ -48,13 +50,13 @@ def read_block(opened: Opened, start: int, stop: int) -> Array:
 
 
 def check_worker_memory(n_bytes: int, start: int, stop: int) -> None:
-    """Raise before a block that cannot fit makes the worker die without a word."""
+    """Raise before a block that cannot fit makes the worker die or wait without a word."""
     limit = _memory_limit()
-    if limit and _COPIES * n_bytes > limit:
+    if limit and _INTERPRETER + _COPIES * n_bytes > _PAUSED_AT * limit:
         raise WorkerError(
-            f"samples {start} to {stop - 1} take {n_bytes / 1e6:,.0f} MB and about twice that with their results, and "
-            f"this Dask worker may use {limit / 1e6:,.0f} MB; use smaller blocks (chunks over samples, or "
-            "--block-memory), or give workers more memory."
+            f"samples {start} to {stop - 1} take {n_bytes / 1e6:,.0f} MB and about twice that with their results, the "
+            f"interpreter takes 300 MB, and this Dask worker may use {limit / 1e6:,.0f} MB, of which it uses 80 %; use "
+            "smaller blocks (chunks over samples, or --block-memory), or give workers more memory."
         )
 
 
