@@ -167,7 +167,8 @@ def consensus(
         mean = discover(sources, accuracy_preserving=False, max_iter=0, missing=missing, n_threads=n_threads)
     probs, effective = weighted_means(sources, weights.weights, weights.dependence, n_threads, complete=complete)
     if weights.camps:
-        warn_of_camps(names_of(sources), weights.camps)
+        # One level more than usual: the function is wrapped.
+        warn_of_camps(names_of(sources), weights.camps, stacklevel=4)
     camps = tuple(_camp(part, sources, n_threads, complete) for part in weights.camps)
     if weights.is_mean and mean is not None:
         probs = mean.probs
@@ -187,7 +188,7 @@ def names_of(predictions: Predictions) -> list[str]:
     return [str(s) for s in range(predictions.n_sources)] if names is None else [*names]
 
 
-def warn_of_camps(names: Sequence[str], camps: tuple[Part, ...]) -> None:
+def warn_of_camps(names: Sequence[str], camps: tuple[Part, ...], stacklevel: int = 3) -> None:
     """Say which sources are in which camp."""
     camps_in_words = " | ".join(", ".join(names[s] for s in camp.members) for camp in camps)
     warnings.warn(
@@ -195,7 +196,7 @@ def warn_of_camps(names: Sequence[str], camps: tuple[Part, ...]) -> None:
         "predictions do not say which is right, so the mean is returned; look at the camps, or use labels to weigh "
         "the sources.",
         CampsWarning,
-        stacklevel=3,
+        stacklevel=stacklevel,
     )
 
 
