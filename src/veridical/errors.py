@@ -127,6 +127,10 @@ class UnmatchedIdWarning(VeridicalWarning):
     """Some samples have no label, or some labels no sample, by their ids; the message counts and names them."""
 
 
+class ShiftedDataWarning(VeridicalWarning):
+    """New predictions are far more or less confident, or disagree far more or less, than those of the fit."""
+
+
 class CampsWarning(VeridicalWarning):
     """Sources split into camps that agree only among themselves; the message names them, and the mean was used."""
 

@@ -88,7 +88,7 @@ def test_tolerance_by_dtype(dtype, tolerance):
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        (np.ones(4) / 2, errors.ShapeError, r"1 dimension \(shape \(4,\)\); give shape \(sources, samples"),
+        (np.ones((4, 2)) / 2, errors.ShapeError, r"2 dimensions \(shape \(4, 2\)\); give shape \(sources, samples"),
         (np.ones((1, 2, 3, 4)), errors.ShapeError, "4 dimensions"),
         (np.float64(0.5), errors.ShapeError, "0 dimensions"),
         (np.ones((3, 4, 1)), errors.ShapeError, "1 class .*give both columns"),

@@ -132,7 +132,7 @@ def test_calibrated_file_reads_back(predictions, tmp_path):
     assert again.n_sources == 1
     np.testing.assert_array_equal(again.labels, predictions.labels)
     with pytest.raises(errors.FileFormatError, match=r"use the extension \.npz"):
-        applied.save(tmp_path / "out.csv")
+        applied.save(tmp_path / "out.pdf")
     assert "mean confidence" in applied._repr_html_()
 
 

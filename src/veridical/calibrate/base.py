@@ -7,6 +7,7 @@ A method writes ``_fit`` and one of ``_confidence`` (for methods that correct th
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -17,8 +18,15 @@ from veridical._dispatch import also_out_of_memory
 from veridical._numpy_kernels import kernel_for
 from veridical._parallel import resolve_threads
 from veridical._progress import Progress, check_progress
+from veridical.calibrate.fitting_data import FittingData
+from veridical.calibrate.input_arrays import (
+    labelled_samples,
+    n_dimensions,
+    reject_probabilities,
+    reject_two_dimensions,
+)
+from veridical.calibrate.matching_sources import match_sources
 from veridical.calibrate.parameters import ParametersAsFields, reject_estimators, unfitted_error
-from veridical.calibrate.source_changes import warn_about_changes
 from veridical.calibrate.top_label import top_label_vectors
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.combiner import Combiner, fit_combiner
@@ -26,10 +34,10 @@ from veridical.combine.pools import over_rows
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.combine.small_arrays import combine_array
-from veridical.errors import LabelError, ParameterError, ShapeError, shown
+from veridical.errors import ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
-from veridical.predictions.validation import KINDS, Array, Kind, as_numbers, check_choice, check_labels
+from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 if TYPE_CHECKING:
     from veridical.metrics import CalibrationState
@@ -44,10 +52,10 @@ class Calibrator(ParametersAsFields):
         How the sources become one vector per sample before the method sees them: their mean, truth discovery
         without and with the mean's label kept, the consensus whose weights come from the calibration samples without
         their labels ("aconsensus" keeps the mean's labels), or a pool whose weights are fitted on the labels.
-    kind : {"probs", "logits", "log_probs"}
-        What the numbers are.  Never guessed.
-    sources_axis : {0, 1}
-        1 for arrays of shape (N, S, L), which scikit-learn's cross-validation can cut along its first axis.
+    kind : {"probs", "logits", "log_probs", "binary"}
+        What the numbers are.  Never guessed.  After a fit on Predictions of another kind, arrays are of that kind.
+    sources_axis : {0, 1, 2}
+        1 for arrays (N, S, L), which scikit-learn's cross-validation can cut along its first axis; 2 for (N, L, S).
     missing : {"raise", "skip"}
         Whether a source may be absent for a sample (a row of NaN).
     n_threads : int, optional
@@ -59,6 +67,10 @@ class Calibrator(ParametersAsFields):
         The labels 0 to L-1.
     n_sources_, n_classes_ : int
         What the calibrator was fitted for.
+    kind_ : str
+        Kind of the scores it was fitted on, which is the kind of arrays that it predicts for.
+    fitting_data_ : FittingData or None
+        Mean confidence and HV of the calibration data; see :func:`veridical.apply_calibrator`.
     source_names_ : tuple of str, or None
         Names of the sources it was fitted on, where they had names.  Learned pools, which have a weight for each
         source, match sources by name: a source of the fit that is not there is left out, a new one has the mean
@@ -87,7 +99,7 @@ class Calibrator(ParametersAsFields):
             cls.title = cls.name
 
     combine: str = "mean"
-    kind: Kind = "probs"
+    kind: InputKind = "probs"
     sources_axis: int = 0
     missing: str = "raise"
     n_threads: int | None = None
@@ -99,9 +111,8 @@ class Calibrator(ParametersAsFields):
         Parameters
         ----------
         X : (S, N, L) array, Predictions, or (N, L) array for methods that need no sources
-        y : (N,) integers in 0..L-1
-            May be left out where ``X`` is a labelled :class:`veridical.Predictions`; samples whose label is not known
-            are then left out.
+        y : (N,) labels
+            As in :class:`veridical.Predictions`, whose own labels they replace; unknown ones are left out.
         progress : callable, optional
             Called as ``progress(done, total, what)`` before each stage and at the end.
 
@@ -110,14 +121,14 @@ class Calibrator(ParametersAsFields):
         The calibrator itself.
         """
         self.check_parameters()
-        predictions, labels = self._labelled(X, y)
-        if predictions.n_samples == 0:
-            raise ShapeError("there are no samples to calibrate on; at least one is needed.")
+        predictions, labels = labelled_samples(self._predictions(X), y)
         report = check_progress(progress)
         report(0, 2, "combine the sources")
         combiner, combined = fit_combiner(self.combine, predictions, labels, self)
         report(1, 2, f"fit {self.name}")
         self.fit_combined(combiner, combined, labels)
+        confidence = combined.confidence if self.combine == "mean" else None
+        self.remember(predictions, confidence, combined.truth.hv if "truth" in vars(combined) else None)
         report(2, 2, "done")
         return self
 
@@ -151,33 +162,41 @@ class Calibrator(ParametersAsFields):
         """Whether the fit needs only (confidence, correct) pairs, so that :meth:`fit_state` can do it."""
         return type(self)._fit_pairs is not Calibrator._fit_pairs and not COMBINERS[self.combine].has_weights
 
+    def remember(self, predictions: Predictions, confidence: Floats | None = None, hv: Array | None = None) -> None:
+        """Keep what the data of the fit looked like; ``confidence`` of the mean and ``hv`` as far as they are known."""
+        self.kind_: InputKind = predictions.input_kind
+        data = FittingData.of(predictions, self.n_threads, confidence=confidence, hv=hv)
+        self.fitting_data_: FittingData | None = data
+
     @also_out_of_memory(1, "X")
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
-        """(N,) probability that the predicted label is right."""
-        combined = self._combine(X)
+        """(N,) probability that the predicted label is right; (N, H, W) for images."""
+        combined, in_shape = self._combine_in_shape(X)
         probs = None if self._top_label else self.full_vectors(combined)
-        return self.confidence_and_label(combined, probs)[0]
+        return in_shape(self.confidence_and_label(combined, probs)[0])
 
     @also_out_of_memory(1, "X")
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
-        """(N, L) calibrated distributions, in float32 or, for float64 input, float64.
+        """(N, L) calibrated distributions, in float32 or, for float64 input, float64; (N, H, W, L) for images.
 
         Where the method keeps labels, the combined vector's label is the strict argmax of every row.
         """
-        return self.full_vectors(self._combine(X))
+        combined, in_shape = self._combine_in_shape(X)
+        return in_shape(self.full_vectors(combined))
 
     @also_out_of_memory(1, "X")
     def predict(self, X: Any) -> Labels:  # noqa: N803
-        """(N,) predicted labels."""
-        combined = self._combine(X)
-        return combined.prediction if self.keeps_labels else self.full_vectors(combined).argmax(axis=1)
+        """(N,) predicted labels; (N, H, W) for images."""
+        combined, in_shape = self._combine_in_shape(X)
+        return in_shape(combined.prediction if self.keeps_labels else self.full_vectors(combined).argmax(axis=1))
 
     @also_out_of_memory(1, "X")
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """What ``predict_proba``, ``predict_confidence`` and ``predict`` return, with the sources combined once."""
-        combined = self._combine(X)
+        combined, in_shape = self._combine_in_shape(X)
         probs = self.full_vectors(combined)
-        return probs, *self.confidence_and_label(combined, probs)
+        confidence, labels = self.confidence_and_label(combined, probs)
+        return in_shape(probs), in_shape(confidence), in_shape(labels)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted calibrator to a JSON file that :func:`veridical.load_calibrator` reads."""
@@ -227,12 +246,11 @@ class Calibrator(ParametersAsFields):
     def check_parameters(self) -> None:
         """Raise :class:`veridical.errors.ParameterError` where a parameter is none that ``fit`` accepts."""
         check_choice(self.combine, self.combiners, f"combine for {self.name}")
-        check_choice(self.kind, KINDS, "kind")
+        check_choice(self.kind, INPUT_KINDS, "kind")
         is_number = isinstance(self.sources_axis, (int, np.integer)) and not isinstance(self.sources_axis, bool)
-        if not is_number or self.sources_axis not in (0, 1):
-            raise ParameterError(
-                f"sources_axis is {shown(self.sources_axis)}; it is 0 for (S, N, L) or 1 for (N, S, L)."
-            )
+        if not is_number or self.sources_axis not in (0, 1, 2):
+            axis = shown(self.sources_axis)
+            raise ParameterError(f"sources_axis is {axis}; it is 0 for (S, N, L), 1 for (N, S, L) or 2 for (N, L, S).")
         check_choice(self.missing, ("raise", "skip"), "missing")
         resolve_threads(self.n_threads)
 
@@ -240,7 +258,7 @@ class Calibrator(ParametersAsFields):
 
     _top_label: ClassVar[bool] = True
     #: Whether the method's numbers depend on how many sources there are.
-    _fixed_number_of_sources: ClassVar[bool] = False
+    fixed_number_of_sources: ClassVar[bool] = False
     #: Names of the fitted attributes, which are saved and restored: numbers, strings, None or float64 arrays.
     _state: ClassVar[tuple[str, ...]] = ()
 
@@ -265,31 +283,42 @@ class Calibrator(ParametersAsFields):
 
     # What is shared -----------------------------------------------------------------------------------------------
 
-    def _predictions(self, values: Any) -> Predictions:
+    def _predictions(self, values: Any, kind: InputKind | None = None) -> Predictions:
+        """``values`` as predictions; ``kind`` is that of arrays, by default the parameter."""
         if isinstance(values, Predictions):
-            if self.kind not in ("probs", values.kind):
-                raise ParameterError(f"kind={self.kind!r} contradicts the predictions, which hold {values.kind!r}.")
+            if self.kind not in ("probs", values.kind, values.input_kind):
+                raise ParameterError(f"kind={self.kind!r} contradicts the predictions, which are {values.kind!r}.")
             return values
         reject_estimators(values, type(self).__name__, self.name)
-        if n_dimensions(values) == 2:
-            values = as_numbers(values, "the array of predictions")
-            if self.needs_sources:
-                raise ShapeError(
-                    f"{self.name} needs every source's predictions and got one array of shape {values.shape}; "
-                    "give shape (sources, samples, classes)."
-                )
-            return as_predictions(values[None], self.kind, 0)
-        return as_predictions(values, self.kind, self.sources_axis)
+        kind = self.kind if kind is None else kind
+        if kind == "binary" or n_dimensions(values) != 2:
+            axis = 0 if kind == "binary" and n_dimensions(values) == 1 else self.sources_axis
+            return as_predictions(values, kind, axis)
+        if self.needs_sources:
+            raise ShapeError(
+                f"{self.name} needs every source's predictions and got one array of shape {np.shape(values)}; "
+                "give shape (sources, samples, classes)."
+            )
+        return as_predictions(values, kind, 0)
 
-    def _labelled(self, values: Any, y: Any) -> tuple[Predictions, Labels]:
-        """Predictions and labels of the samples whose label is known."""
-        predictions = self._predictions(values)
-        if y is not None:
-            return predictions, check_labels(y, predictions.n_samples, predictions.n_classes)
-        predictions = predictions.labelled()
-        if predictions.labels is None:
-            raise LabelError("calibration needs labels; give y, one integer per sample.")
-        return predictions, predictions.labels
+    @property
+    def kind_of_arrays(self) -> InputKind:
+        """Kind of the arrays to predict for: the parameter, or that of the fit where the parameter is the default."""
+        kind: InputKind = getattr(self, "kind_", self.kind) if self.kind == "probs" else self.kind
+        return kind
+
+    def new_predictions(self, values: Any) -> Predictions:
+        """What a fitted calibrator predicts for: arrays are of the kind that it was fitted on."""
+        self.check_fitted()
+        if isinstance(values, Predictions):
+            return self._predictions(values)
+        kind = self.kind_of_arrays
+        if kind != "binary" and self.n_sources_ > 1 and not self.needs_sources:
+            reject_two_dimensions(values, self.n_sources_)
+        predictions = self._predictions(values, kind)
+        if kind != self.kind:
+            reject_probabilities(predictions)
+        return predictions
 
     def check_fitted(self) -> None:
         """Raise :class:`veridical.errors.UnfittedError`, also scikit-learn's NotFittedError, before ``fit``."""
@@ -298,55 +327,36 @@ class Calibrator(ParametersAsFields):
                 f"this {type(self).__name__} is not fitted; call fit with labelled predictions first."
             )
 
-    def _combine(self, values: Any) -> Combined:
+    def _combine_in_shape(self, values: Any) -> tuple[Combined, Callable[[Array], Array]]:
+        """New predictions, combined, and a function that puts results into the shape of the input."""
         self.check_fitted()
         combined = self._combine_array(values)
         if combined is not None:
-            return combined
-        predictions = self._predictions(values)
+            return combined, lambda results: results
+        predictions = self.new_predictions(values)
+        return self.combine_new(predictions), predictions.in_sample_shape
+
+    def combine_new(self, values: Any) -> Combined:
+        """New predictions combined as those of the fit were, on one axis of samples."""
+        predictions = self.new_predictions(values).flat()
         if predictions.n_classes != self.n_classes_:
             raise ShapeError(
                 f"this calibrator was fitted for {self.n_classes_} classes and the predictions have "
                 f"{predictions.n_classes}; fit one for them."
             )
-        combiner, predictions = self._match_sources(predictions)
+        combiner, predictions = match_sources(self, predictions)
         return combiner.apply(predictions, self)
 
     def _combine_array(self, values: Any) -> Combined | None:
         """A small array that fits, in the shortest way; None for everything else."""
-        if type(values) is not np.ndarray or self.combiner_.name != "mean":
+        kind = self.kind
+        if type(values) is not np.ndarray or self.combiner_.name != "mean" or self.kind_of_arrays != kind:
             return None
-        combined = combine_array(values, self.kind, self.sources_axis, self)
+        combined = None if kind == "binary" else combine_array(values, kind, self.sources_axis, self)
         fits = combined is not None and combined.n_classes == self.n_classes_
-        if fits and self._fixed_number_of_sources:
+        if fits and self.fixed_number_of_sources:
             fits = values.shape[self.sources_axis] == self.n_sources_
         return combined if fits else None
-
-    def _match_sources(self, predictions: Predictions) -> tuple[Combiner, Predictions]:
-        """Learned weights and the sources that they belong to, matched by name where both have names."""
-        combiner, fitted, names = self.combiner_, self.source_names_, predictions.source_names
-        by_name = combiner.needs_same_sources and fitted is not None and names is not None
-        if predictions.n_sources != self.n_sources_ and (
-            self._fixed_number_of_sources or (combiner.needs_same_sources and not by_name)
-        ):
-            raise ShapeError(
-                f"this calibrator was fitted for {self.n_sources_} sources and the predictions have "
-                f"{predictions.n_sources}; {self.name} with combine={self.combine!r} needs the same ones."
-            )
-        if not by_name or fitted is None or names is None or names == fitted:
-            return combiner, predictions
-        known = [name for name in fitted if name in names]
-        if not known:
-            raise ParameterError(
-                f"none of the sources ({', '.join(names)}) is one that this calibrator has a weight for "
-                f"({', '.join(fitted)}); give the sources it was fitted on, or leave their names out."
-            )
-        new = [name for name in names if name not in fitted]
-        warn_about_changes(new, [name for name in fitted if name not in names])
-        ordered = predictions.select(sources=[*known, *new])
-        if len(known) == len(fitted) and not new:
-            return combiner, ordered
-        return combiner.for_sources([fitted.index(name) for name in known], len(new)), ordered
 
     def full_vectors(self, combined: Combined) -> Array:
         """(N, L) calibrated distributions of combined sources."""
@@ -379,15 +389,6 @@ class Calibrator(ParametersAsFields):
         tags.input_tags.positive_only = self.kind == "probs"
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def n_dimensions(values: Any) -> int:
-    """How many axes ``values`` has, without copying a list of arrays."""
-    depth = 0
-    while isinstance(values, (list, tuple)) and values:
-        depth, values = depth + 1, values[0]
-    n_axes = getattr(values, "ndim", None)
-    return depth + (n_axes if isinstance(n_axes, int) else as_numbers(values, "the array of predictions").ndim)
 
 
 def check_calibrator(value: object) -> Calibrator:

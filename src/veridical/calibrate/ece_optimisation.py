@@ -239,7 +239,7 @@ class PTDEHist(OptHist):
     title = "pTDE-hist"
     summary = "opt-hist with corrections that grow with the sources' disagreement."
     needs_sources = True
-    _fixed_number_of_sources = True
+    fixed_number_of_sources = True
     complexity = 5
     _state: ClassVar[tuple[str, ...]] = ("edges_", "psi_", "hv_unit_", "hv_gain_")
 

@@ -50,7 +50,7 @@ def _check_shape(calibrator: Calibrator, shape: tuple[int, ...]) -> None:
             f"this calibrator was fitted for {calibrator.n_classes_} classes and the predictions have {shape[2]}; fit "
             "one for them."
         )
-    needs_same = calibrator._fixed_number_of_sources or calibrator.combiner_.needs_same_sources
+    needs_same = calibrator.fixed_number_of_sources or calibrator.combiner_.needs_same_sources
     if shape[0] != calibrator.n_sources_ and needs_same:
         raise ShapeError(
             f"this calibrator was fitted for {calibrator.n_sources_} sources and the predictions have {shape[0]}; "

@@ -11,20 +11,21 @@ import stat
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from veridical._atomic import as_path, write_atomically
 from veridical._version import __version__
 from veridical.calibrate.base import Calibrator, check_calibrator
+from veridical.calibrate.fitting_data import FittingData
 from veridical.calibrate.state_checks import check_array, check_number
 from veridical.calibrate.stored_arrays import count_numbers, decode, encode_beside, encode_inline
 from veridical.combine.combiner import Combiner
 from veridical.combine.pools import MOST_EXPONENT
 from veridical.combine.registry import COMBINERS
 from veridical.errors import FileFormatError, ParameterError, SavedFileError
-from veridical.predictions.validation import check_names
+from veridical.predictions.validation import INPUT_KINDS, InputKind, check_choice, check_names
 
 FORMAT = "veridical calibrator"
 #: Raised whenever older readers would misunderstand a file; older versions stay readable.
@@ -39,6 +40,9 @@ _MOST_BYTES = 64 << 20
 _ENTRIES = frozenset(
     ("format", "schema", "veridical", "method", "parameters", "n_sources", "n_classes", "pooling", "state")
 )
+
+#: Entries that the first files did not have.
+_LATER_ENTRIES = frozenset(("source_names", "kind", "fitting_data"))
 
 
 def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
@@ -111,10 +115,21 @@ def describe(calibrator: Calibrator) -> dict[str, Any]:
         "parameters": _plain(parameters),
         "n_sources": calibrator.n_sources_,
         "n_classes": calibrator.n_classes_,
+        **_remembered(calibrator),
         "source_names": None if calibrator.source_names_ is None else list(calibrator.source_names_),
         "pooling": _described_combiner(calibrator.combiner_),
         "state": {name: _described(getattr(calibrator, name)) for name in calibrator._state},
     }
+
+
+def _remembered(calibrator: Calibrator) -> dict[str, Any]:
+    """What is known about the data of the fit."""
+    fitting_data = getattr(calibrator, "fitting_data_", None)
+    entries = {
+        "kind": getattr(calibrator, "kind_", None),
+        "fitting_data": None if fitting_data is None else fitting_data.to_dict(),
+    }
+    return {name: entry for name, entry in entries.items() if entry is not None}
 
 
 def _described_combiner(combiner: Combiner) -> dict[str, Any]:
@@ -205,7 +220,7 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     """Schema 1: every value is checked before a calibrator is made of it."""
     from veridical.calibrate.registry import calibrators
 
-    entries = set(document) - {"source_names"}  # the first ones that were saved did not say them
+    entries = set(document) - _LATER_ENTRIES
     if entries != _ENTRIES:
         raise ValueError(f"it has missing or unknown entries: {sorted(entries ^ _ENTRIES)}")
     if not isinstance(document["veridical"], str):
@@ -224,6 +239,10 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     calibrator.n_classes_ = _count(document["n_classes"], 2)
     calibrator.classes_ = np.arange(calibrator.n_classes_)
     calibrator.source_names_ = check_names(document.get("source_names"), calibrator.n_sources_, "source")
+    if document.get("kind") is not None:
+        calibrator.kind_ = cast("InputKind", check_choice(document["kind"], INPUT_KINDS, "kind"))
+    if document.get("fitting_data") is not None:
+        calibrator.fitting_data_ = FittingData.from_dict(document["fitting_data"])
     calibrator.combiner_ = _read_combiner(document["pooling"], calibrator)
     state = document["state"]
     if set(state) != set(calibrator._state):

@@ -55,7 +55,7 @@ class TruthLogit(Calibrator):
     name = "truth-logit"
     summary = "Logistic regression of correctness on scores, disagreement and the truth vector."
     needs_sources = True
-    _fixed_number_of_sources = True
+    fixed_number_of_sources = True
     complexity = 3
     _state = ("coefficients_", "centres_", "spreads_")
 

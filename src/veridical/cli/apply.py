@@ -22,7 +22,7 @@ from veridical.predictions import Predictions
 @click.command()
 @click.argument("calibrator", type=click.Path())
 @prediction_options
-@click.option("--out", "-o", type=click.Path(), required=True, help="A .npz; in blocks also a .zarr or a directory.")
+@click.option("--out", "-o", type=click.Path(), required=True, help="A .npz, .npy, .csv or .parquet; see above.")
 @block_option
 @workers_option
 @click.option("--resume", is_flag=True, help="In blocks: continue a result that was begun.")
@@ -32,34 +32,36 @@ def command(
 ) -> None:
     """Calibrate PRED with a calibrator that 'veridical calibrate' wrote.
 
-    OUT gets the arrays probs (samples, classes), confidence and prediction (samples).  Predictions that are read in
-    blocks are written block by block, to a .npz, a .zarr, or a directory of .npy files (a name without suffix); OUT
-    appears when it is complete, and a run that was interrupted is continued with --resume.
+    A .csv or .parquet gets the columns id, label, confidence and one per class; a .npz the arrays probs (samples,
+    classes), confidence and prediction (samples); a .npy the probabilities alone.  Predictions that are read in blocks
+    are written block by block, to a .npz, a .zarr, or a directory of .npy files (a name without suffix); OUT appears
+    when it is complete, and a run that was interrupted is continued with --resume.
 
     \b
     Examples:
-      veridical apply cal.json new.npz --out calibrated.npz
+      veridical apply cal.json new.npz --out calibrated.csv
       veridical apply cal.json large.npy --out calibrated.zarr --resume
     """
     from veridical._outputs import check_outputs
     from veridical.calibrate import load_calibrator
     from veridical.evaluation import apply_calibrator
+    from veridical.evaluation.calibrated_files import check_calibrated_target
     from veridical.scale import apply_calibrator as apply_in_blocks
 
     output = Output(as_json, quiet)
-    predictions = read_in_blocks(**source, workers=workers)
+    loaded = load_calibrator(calibrator)
+    predictions = read_in_blocks(**source, workers=workers, default_kind=getattr(loaded, "kind_", None))
     check_outputs({"--out": out}, [calibrator, *predictions.files])
     if isinstance(predictions, Predictions):
         if resume:
             raise ParameterError("--resume continues a result that is written in blocks; give --block-memory, too.")
-        calibrated = apply_calibrator(load_calibrator(calibrator), predictions)
+        check_calibrated_target(out)
+        calibrated = apply_calibrator(loaded, predictions)
         calibrated.save(out)
         mean = calibrated.mean_confidence
     else:
         with workers_client(workers) as client, output.progress() as progress:
-            calibrated = apply_in_blocks(
-                load_calibrator(calibrator), predictions, out=out, resume=resume, progress=progress, client=client
-            )
+            calibrated = apply_in_blocks(loaded, predictions, out=out, resume=resume, progress=progress, client=client)
         mean = calibrated.mean_confidence
     n_samples = predictions.n_samples
     output.text(f"Wrote {out}: {n_samples} samples, mean confidence {100 * mean:.2f} %")

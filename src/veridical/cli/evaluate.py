@@ -17,12 +17,20 @@ from veridical.cli.options import (
     workers_option,
 )
 from veridical.cli.output import Output
+from veridical.errors import ParameterError
 from veridical.predictions import Predictions
 
 
 @click.command()
 @prediction_options
 @methods_option("Default: members,mean,tde,atde.")
+@click.option(
+    "--walk-forward",
+    "--time-column",
+    "time_column",
+    metavar="COLUMN",
+    help="Fit on earlier periods and score the next; a column (.npz: array) of PRED holds the period.",
+)
 @click.option(
     "--intervals/--no-intervals", default=None, help="Bootstrap intervals (95 %); default, unless read in blocks."
 )
@@ -33,6 +41,7 @@ from veridical.predictions import Predictions
 @output_options
 def command(
     methods: list[str] | None,
+    time_column: str | None,
     intervals: bool | None,
     floors: bool,
     seed: int,
@@ -44,7 +53,7 @@ def command(
     """How well calibrated is the ensemble in PRED, as it is?
 
     Scores its members, their mean (DE), TDE and aTDE by all of the paper's metrics.  Calibrators named in --methods are
-    fitted on one random half; everything is then scored on the other.
+    fitted on one random half; everything is then scored on the other.  A saved one (cal.json) is scored as it is.
 
     \b
     Examples:
@@ -52,17 +61,26 @@ def command(
       veridical evaluate logits.npy --kind logits --labels y.npy
       veridical evaluate preds.npz --methods mean,atde,temperature,ptde --json
       veridical evaluate probs.npy --labels y.npy --block-memory 512M
+      veridical evaluate new.npz --methods mean,cal.json
+      veridical evaluate forecasts.csv --methods mean,temperature --walk-forward month
     """
     from veridical.evaluation import evaluate
     from veridical.evaluation.scores import DEFAULT_METHODS
 
     output = Output(as_json, quiet)
+    walk_forward: dict[str, Any] = {}
+    if time_column is not None:
+        if source["group_column"] not in (None, time_column):
+            raise ParameterError("--walk-forward takes its periods as the groups; leave --groups out.")
+        source["group_column"] = time_column
+        walk_forward["walk_forward"] = True
     predictions = read_in_blocks(**source, workers=workers)
     if intervals is None:
         intervals = isinstance(predictions, Predictions)
     with workers_client(workers) as client, output.progress() as progress:
         evaluation = evaluate(
             predictions,
+            **walk_forward,
             methods=methods or DEFAULT_METHODS,
             floors=floors,
             intervals=intervals,

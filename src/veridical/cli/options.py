@@ -10,7 +10,7 @@ import click
 
 from veridical.errors import ParameterError
 from veridical.predictions import Predictions
-from veridical.predictions.validation import KINDS
+from veridical.predictions.validation import INPUT_KINDS, InputKind
 
 if TYPE_CHECKING:
     from veridical.scale import BlockedPredictions
@@ -35,10 +35,17 @@ prediction_options = option_group(
     click.option("--labels", "-y", type=click.Path(), help="File of labels, if the predictions have none inside."),
     click.option(
         "--kind",
-        type=click.Choice([*KINDS, "labels"]),
-        help="What the numbers are, if the file does not declare it; labels: a table of votes (item, source, label).",
+        type=click.Choice([*INPUT_KINDS, "labels"]),
+        help="What the numbers are, if the file declares nothing; labels: a table of votes (item, source, label).",
     ),
     click.option("--sources-axis", type=click.IntRange(0, 2), help="Axis of the sources in an array; default 0."),
+    click.option(
+        "--groups",
+        "group_column",
+        metavar="COLUMN",
+        help="Column (.npz: array) with groups of samples that stay together; default group.",
+    ),
+    click.option("--class-axis", type=int, help="Axis of the classes in an array; default the last."),
 )
 
 output_options = option_group(
@@ -163,24 +170,45 @@ def read_in_blocks(
     sources_axis: int | None,
     block_memory: int | None,
     workers: int | None = None,
+    class_axis: int | None = None,
+    group_column: str | None = None,
+    default_kind: InputKind | None = None,
 ) -> Predictions | BlockedPredictions:
     """The predictions of a command's options, in blocks if that is asked for or they are large."""
     from veridical.scale.opening import is_large
     from veridical.scale.opening import open as open_in_blocks
 
-    if block_memory is not None:
-        return open_in_blocks(pred, labels, kind=kind, sources_axis=sources_axis, block_memory=block_memory)
-    if workers is not None or is_large(pred):
-        return open_in_blocks(pred, labels, kind=kind, sources_axis=sources_axis)
-    return read(pred, labels, kind, sources_axis)
+    if block_memory is not None or workers is not None or (kind != "labels" and is_large(pred)):
+        if class_axis is not None or group_column is not None:
+            raise ParameterError("predictions that are read in blocks have no --class-axis and no --groups column.")
+        options: dict[str, Any] = {} if block_memory is None else {"block_memory": block_memory}
+        options |= {"kind": kind or default_kind, "sources_axis": sources_axis}
+        return open_in_blocks(pred, labels, **options)
+    return read(pred, labels, kind, sources_axis, class_axis, group_column, default_kind)
 
 
-def read(pred: str, labels: str | None, kind: Any, sources_axis: int | None) -> Predictions:
-    """The predictions of a command's options."""
-    from veridical.predictions.files import load
+def read(
+    pred: str,
+    labels: str | None,
+    kind: Any,
+    sources_axis: int | None,
+    class_axis: int | None = None,
+    group_column: str | None = None,
+    default_kind: InputKind | None = None,
+) -> Predictions:
+    """The predictions of a command's options; ``default_kind`` is that of files that declare none."""
+    from veridical.predictions.files.loading import load_with_default_kind
 
     if kind == "labels":
         from veridical.jury import load_votes
 
         return load_votes(pred, labels)
-    return load(pred, labels=labels, kind=kind, sources_axis=sources_axis)
+    return load_with_default_kind(
+        pred,
+        labels,
+        kind=kind,
+        sources_axis=sources_axis,
+        class_axis=class_axis,
+        group_column=group_column,
+        default_kind=default_kind,
+    )

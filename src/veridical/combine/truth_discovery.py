@@ -16,13 +16,14 @@ from veridical._kernels.arguments import Layout, Options, Outputs
 from veridical._parallel import run_blocks
 from veridical.combine.near_ties import mean_labels
 from veridical.combine.projection import LABEL_MARGIN
-from veridical.errors import ParameterError, ShapeError
+from veridical.combine.source_weights import check_source_weights
 from veridical.predictions import Predictions, as_predictions
+from veridical.predictions.inputs import check_has_sources
 from veridical.predictions.validation import (
     LARGEST_COUNT,
     Array,
+    InputKind,
     Kind,
-    as_numbers,
     check_choice,
     check_flag,
     check_integer,
@@ -90,11 +91,11 @@ class Truth:
         )
 
     def __repr__(self) -> str:
-        n_sources, n_samples = self.reliability.shape
+        n_sources, n_samples = len(self.reliability), self.hv.size
         if n_samples == 0:
             return f"Truth({n_sources} sources, no samples)"
         return (
-            f"Truth({n_sources} sources, {n_samples} samples, {self.probs.shape[1]} classes, "
+            f"Truth({n_sources} sources, {n_samples} samples, {self.probs.shape[-1]} classes, "
             f"mean HV {self.hv.mean():.4g}, {self.converged.mean():.1%} converged in {self.n_iter.mean():.1f} updates)"
         )
 
@@ -103,7 +104,7 @@ class Truth:
 def discover(
     predictions: Any,
     *,
-    kind: Kind | None = None,
+    kind: InputKind | None = None,
     sources_axis: int | None = None,
     accuracy_preserving: bool = True,
     tol: float = math.exp(-8),
@@ -127,12 +128,12 @@ def discover(
 
     Parameters
     ----------
-    predictions : array of shape (S, N, L), sequence of S arrays (N, L), or Predictions
+    predictions : array of shape (S, N, L), Predictions, or another form that these accept
         float16, float32 or float64.  float64 is computed in float64, everything else in float32.
-    kind : {"probs", "logits", "log_probs"}, default "probs"
+    kind : {"probs", "logits", "log_probs", "binary"}, default "probs"
         What the numbers are.  Logits get a softmax, log-probabilities an exponential.
-    sources_axis : {0, 1}, default 0
-        1 for an array of shape (N, S, L).
+    sources_axis : {0, 1, 2}, default 0
+        1 for an array of shape (N, S, L), 2 for (N, L, S).
     accuracy_preserving : bool
         Keep the label of the mean as the strict maximum of the truth vector.
     tol : float
@@ -181,10 +182,10 @@ def discover(
     >>> bool(truth.probs[0, 0] > probs.mean(axis=0)[0, 0])
     True
     """
-    predictions = as_predictions(predictions, kind, sources_axis)
+    predictions = as_predictions(check_has_sources(predictions, kind), kind, sources_axis)
     check_choice(missing, ("raise", "skip"), "missing")
     check_flag(trace, "trace")
-    weights = _check_source_weights(source_weights, predictions)
+    weights = check_source_weights(source_weights, predictions)
     options = make_options(
         predictions,
         skip_missing=missing == "skip",
@@ -195,7 +196,21 @@ def discover(
     )
     outputs = allocate_outputs(predictions, options.max_iter if trace else None)
     _run(predictions, options, weights, outputs, n_threads)
-    return Truth(*outputs[:-1], trace=outputs.trace if trace else None)
+    truth = Truth(*outputs[:-1], trace=outputs.trace if trace else None)
+    return truth if len(predictions.sample_shape) == 1 else _in_shape(truth, predictions.sample_shape)
+
+
+def _in_shape(truth: Truth, shape: tuple[int, ...]) -> Truth:
+    """The same with pixels in the shape of their images."""
+    return Truth(
+        truth.probs.reshape(*shape, -1),
+        truth.reliability.reshape(len(truth.reliability), *shape),
+        truth.hv.reshape(shape),
+        truth.prediction.reshape(shape),
+        truth.n_iter.reshape(shape),
+        truth.converged.reshape(shape),
+        None if truth.trace is None else truth.trace.reshape(len(truth.trace), *shape),
+    )
 
 
 def make_options(
@@ -225,26 +240,6 @@ def make_options(
         eps=float(dtype.eps),
         tiny=float(dtype.tiny),
     )
-
-
-def _check_source_weights(source_weights: Any, predictions: Predictions) -> Array:
-    """(S,) finite numbers of at least zero in the precision of results; one each where there are none."""
-    if source_weights is None:
-        return np.ones(predictions.n_sources, predictions.result_dtype)
-    weights = as_numbers(source_weights, "source_weights")
-    if weights.shape != (predictions.n_sources,):
-        raise ShapeError(
-            f"source_weights has shape {weights.shape}; give one weight per source, shape ({predictions.n_sources},)."
-        )
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if wrong.size:
-        raise ParameterError(
-            f"the weight of {predictions.source_name(int(wrong[0]))} is {weights[wrong[0]]:g}; weights are finite and "
-            "at least 0."
-        )
-    if not weights.any():
-        raise ParameterError("all source weights are 0; at least one must be positive.")
-    return np.ascontiguousarray(weights, predictions.result_dtype)
 
 
 def _samples_within(n_bytes: int, most: int, predictions: Predictions) -> int:

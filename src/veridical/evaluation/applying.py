@@ -8,20 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from veridical._atomic import as_path, atomic_file
 from veridical._dispatch import also_out_of_memory
 from veridical._outputs import check_outputs
 from veridical._tables import TableResult
 from veridical.calibrate import Calibrator
 from veridical.calibrate.base import check_calibrator
-from veridical.errors import FileFormatError
+from veridical.calibrate.fitting_data import warn_about_shift
+from veridical.evaluation.calibrated_files import check_calibrated_target, write_calibrated
 from veridical.predictions import as_predictions
-from veridical.predictions.validation import Array, Kind
+from veridical.predictions.validation import Array, InputKind
 
 
 @dataclass(frozen=True)
 class Calibrated(TableResult):
-    """Calibrated predictions: distributions, confidences of the predicted labels, and those labels."""
+    """Calibrated predictions: distributions, confidences of the predicted labels, and those labels.
+
+    For images they have the shape of the images: (N, H, W, L) and (N, H, W).
+    """
 
     probs: Array = field(repr=False)
     confidence: Array = field(repr=False)
@@ -30,6 +33,8 @@ class Calibrated(TableResult):
     class_names: tuple[str, ...] | None = field(default=None, repr=False)
     #: The files that the predictions were read from; :meth:`save` does not replace them.
     files: tuple[Path, ...] = field(default=(), repr=False)
+    sample_ids: Array | None = field(default=None, repr=False)
+    groups: Array | None = field(default=None, repr=False)
 
     @property
     def mean_confidence(self) -> float:
@@ -38,20 +43,15 @@ class Calibrated(TableResult):
         return float(confidence.mean()) if len(confidence) else float("nan")
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz with the arrays probs, confidence and prediction, and labels and class_names if known.
+        """Write a file, which is complete or absent; the suffix decides the format.
 
-        It appears whole or not at all, and :func:`veridical.load` reads it as the predictions of one source.
+        ``.npz`` has the arrays probs, confidence and prediction, and labels, class_names, sample_ids and groups if
+        known; ``.npy`` the probs alone; ``.csv`` and ``.parquet`` are tables with the columns id, label (the predicted
+        one), confidence, and one per class.  :func:`veridical.load` reads them as the predictions of one source.
         """
-        if as_path(path).suffix != ".npz":
-            raise FileFormatError(f"calibrated predictions cannot be written to {str(path)!r}; use the extension .npz.")
+        target = check_calibrated_target(path)
         check_outputs({"path": path}, self.files)
-        arrays = {"probs": self.probs, "confidence": self.confidence, "prediction": self.prediction}
-        if self.labels is not None:
-            arrays["labels"] = self.labels
-        if self.class_names is not None:
-            arrays["class_names"] = np.array(self.class_names)
-        with atomic_file(path) as stream:
-            np.savez(stream, **arrays)  # type: ignore[arg-type]
+        write_calibrated(self, target)
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows: number of samples and mean confidence."""
@@ -59,18 +59,51 @@ class Calibrated(TableResult):
         return ["calibrated", ""], facts
 
     def _records(self) -> list[dict[str, Any]]:
-        names = self.class_names or tuple(f"class {label}" for label in range(self.probs.shape[1]))
-        return [
-            {"prediction": int(label), "confidence": float(confidence)} | dict(zip(names, row.tolist(), strict=True))
-            for label, confidence, row in zip(self.prediction, self.confidence, self.probs, strict=True)
+        n_classes = self.probs.shape[-1]
+        names = self.class_names or tuple(f"class {label}" for label in range(n_classes))
+        labels, rows = self.prediction.ravel().tolist(), self.probs.reshape(-1, n_classes).tolist()
+        records = [
+            {"prediction": label, "confidence": confidence} | dict(zip(names, row, strict=True))
+            for label, confidence, row in zip(labels, self.confidence.ravel().tolist(), rows, strict=True)
         ]
+        if self.sample_ids is None:
+            return records
+        return [{"id": name, **record} for name, record in zip(self.sample_ids.tolist(), records, strict=True)]
 
 
 @also_out_of_memory(1)
 def apply_calibrator(
-    calibrator: Calibrator, predictions: Any, *, kind: Kind | None = None, sources_axis: int | None = None
+    calibrator: Calibrator, predictions: Any, *, kind: InputKind | None = None, sources_axis: int | None = None
 ) -> Calibrated:
-    """Calibrated distributions, confidences and labels of new predictions; nothing is learned from them."""
-    sources = as_predictions(predictions, kind, sources_axis)
-    probs, confidence, prediction = check_calibrator(calibrator).predict_all(sources)
-    return Calibrated(probs, confidence, prediction, sources.labels, sources.class_names, sources.files)
+    """Calibrated distributions, confidences and labels of new predictions; nothing is learned from them.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        Fitted.
+    predictions : Predictions, or arrays in any form that :class:`veridical.Predictions` accepts
+        Samples without a label are predicted like all others.
+    kind, sources_axis
+        By default those that the calibrator was fitted with.
+
+    Returns
+    -------
+    Calibrated
+        With the ids and groups of the samples, in the shape of the input.
+
+    Warns
+    -----
+    ShiftedDataWarning
+        The predictions are far more or less confident, or disagree far more or less, than those of the fit: other
+        data, or made in another way, such as averages over folds after a fit on out-of-fold predictions.
+    """
+    check_calibrator(calibrator)
+    if kind is None and sources_axis is None:
+        sources = calibrator.new_predictions(predictions)
+    else:
+        sources = as_predictions(predictions, kind, sources_axis)
+    probs, confidence, prediction = calibrator.predict_all(sources)
+    warn_about_shift(getattr(calibrator, "fitting_data_", None), sources, calibrator.n_threads)
+    labels = None if sources.labels is None else sources.in_sample_shape(sources.labels)
+    ids, groups = sources.sample_ids, sources.groups
+    return Calibrated(probs, confidence, prediction, labels, sources.class_names, sources.files, ids, groups)

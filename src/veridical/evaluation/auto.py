@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
 from veridical._progress import Progress, check_progress
-from veridical.calibrate.base import Calibrator, n_dimensions
+from veridical.calibrate.base import Calibrator
+from veridical.calibrate.input_arrays import labelled_samples, n_dimensions
 from veridical.calibrate.registry import calibrators, full_name
 from veridical.calibrate.state_checks import check_number
 from veridical.combine.combined import Floats, Labels
@@ -20,6 +22,7 @@ from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
+from veridical.predictions.splitting import fold_indices
 from veridical.predictions.validation import (
     Array,
     RandomState,
@@ -52,6 +55,14 @@ _LARGEST_LOSS = -math.log(1e-12)
 
 
 _COLUMNS = ("combine", "method", "score", "spread", "behind", "behind_spread", "ece_kde")
+
+
+def _standard_error(values: Floats, groups: npt.NDArray[np.intp] | None) -> float:
+    """Standard error of a mean over samples; with groups, of samples that depend on each other within them."""
+    if groups is None:
+        return float(values.std() / np.sqrt(max(len(values) - 1, 1)))
+    sums = np.bincount(groups, values - values.mean())
+    return float(np.sqrt((sums**2).sum() * len(sums) / max(len(sums) - 1, 1)) / len(values))
 
 
 class Auto(Calibrator):
@@ -122,14 +133,14 @@ class Auto(Calibrator):
         from veridical.evaluation.engine import Engine
 
         self.check_parameters()
-        predictions, labels = self._labelled(X, y)
-        if predictions.n_samples == 0:
-            raise ShapeError("there are no samples to calibrate on; at least one is needed.")
-        has_sources = isinstance(X, Predictions) or n_dimensions(X) == 3
+        predictions, _ = labelled_samples(self._predictions(X), y)
+        has_sources = isinstance(X, Predictions) or predictions.n_sources > 1 or n_dimensions(X) == 3
         if not has_sources:
             self._reject_candidates_that_need_sources()
-        engine = Engine(predictions.with_labels(labels), n_threads=self.n_threads, missing=self.missing)
-        return self.fit_with_engine(engine, progress, has_sources=has_sources)
+        engine = Engine(predictions, n_threads=self.n_threads, missing=self.missing)
+        self.fit_with_engine(engine, progress, has_sources=has_sources)
+        engine.remember_data(self)
+        return self
 
     def fit_with_engine(self, engine: Engine, progress: Progress | None = None, *, has_sources: bool = True) -> Self:
         """Cross-validate all candidates on an engine's predictions, and refit the chosen one."""
@@ -138,7 +149,7 @@ class Auto(Calibrator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)  # a fold's troubles are in its score
             losses, stated = self._cross_validate(methods, engine, check_progress(progress))
-        table, chosen = self._rank(methods, losses, stated)
+        table, chosen = self._rank(methods, losses, stated, engine.groups)
         (outcome,) = engine.run([chosen], random_state=self._seed(), weights_of_all=True)
         assert outcome.calibrator is not None
         best = outcome.calibrator
@@ -177,8 +188,8 @@ class Auto(Calibrator):
     def _readable(self, values: Any) -> Any:
         """``values`` as they are where the chosen calibrator would read them as this one does."""
         best = self.fitted_calibrator
-        same = (best.kind, best.sources_axis) == (self.kind, self.sources_axis)
-        return values if same else self._predictions(values)
+        same = (best.kind, best.sources_axis) == (self.kind_of_arrays, self.sources_axis)
+        return values if same else self.new_predictions(values)
 
     @property
     def fitted_calibrator(self) -> Calibrator:
@@ -261,12 +272,12 @@ class Auto(Calibrator):
         from veridical.evaluation.engine import Split
 
         n_samples = engine.predictions.n_samples
-        n_folds = min(self.n_folds, n_samples)
-        order = check_random_state(self.random_state).permutation(n_samples)
+        generator = check_random_state(self.random_state)
+        folds = fold_indices(n_samples, engine.groups, self.n_folds, generator) if n_samples > 1 else []
+        n_folds = len(folds)
         shape = (len(methods), n_samples)
         losses, confidence, correct = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
-        for fold in range(n_folds if n_samples > 1 else 0):
-            held_out = np.sort(order[fold::n_folds])
+        for fold, held_out in enumerate(folds):
             rest = np.setdiff1d(np.arange(n_samples), held_out)
 
             def report_fold(done: int, total: int, what: str, fold: int = fold) -> None:
@@ -293,7 +304,11 @@ class Auto(Calibrator):
         return losses
 
     def _rank(
-        self, methods: Sequence[Method], losses: Floats, stated: Sequence[Sample]
+        self,
+        methods: Sequence[Method],
+        losses: Floats,
+        stated: Sequence[Sample],
+        groups: npt.NDArray[np.intp] | None = None,
     ) -> tuple[list[dict[str, Any]], Method]:
         """The table, best score first, and the method to use."""
         from veridical.metrics.kde import ece_kde_of
@@ -301,15 +316,14 @@ class Auto(Calibrator):
         scores = losses.mean(axis=1)
         best = int(scores.argmin())
         apart = losses - losses[best]
-        root = np.sqrt(max(losses.shape[1] - 1, 1))
         rows: list[dict[str, Any]] = [
             {
                 "combine": method.combiner,
                 "method": method.calibrator,
                 "score": float(scores[k]),
-                "spread": float(losses[k].std() / root),
+                "spread": _standard_error(losses[k], groups),
                 "behind": float(apart[k].mean()),
-                "behind_spread": float(apart[k].std() / root),
+                "behind_spread": _standard_error(apart[k], groups),
                 "ece_kde": ece_kde_of(stated[k]),
             }
             for k, method in enumerate(methods)

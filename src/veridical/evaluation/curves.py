@@ -195,6 +195,7 @@ class SweepPoint:
 
 def sweep_points(engine: Engine) -> tuple[SweepPoint, ...]:
     """Metrics of the mean, TDE and aTDE for about ten numbers of sources; none without labels or with one source."""
+    engine = engine.labelled
     predictions = engine.predictions
     if predictions.labels is None or predictions.n_sources < 2:
         return ()

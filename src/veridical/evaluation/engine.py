@@ -20,8 +20,10 @@ from veridical._progress import Progress, check_progress
 from veridical.calibrate.base import Calibrator
 from veridical.combine import COMBINERS, Combined, Combiner, apply_label_free, discover, fit_combiner
 from veridical.evaluation.methods import Method
+from veridical.metrics.groups import group_codes
 from veridical.metrics.sample import Floats, Labels, Sample
 from veridical.predictions import Predictions
+from veridical.predictions.labels import UNKNOWN
 from veridical.predictions.validation import Array
 
 Indices = npt.NDArray[np.intp]
@@ -143,7 +145,7 @@ class Engine:
     """
 
     def __init__(self, predictions: Predictions, *, n_threads: int | None = None, missing: str = "skip") -> None:
-        self.predictions = predictions
+        self.predictions = predictions.flat()
         self.n_threads = n_threads
         self.options = _Options(missing, n_threads)
         self._combined: dict[str, Combined] = {}
@@ -155,12 +157,22 @@ class Engine:
         assert self.predictions.labels is not None
         return self.predictions.labels
 
+    @cached_property
+    def groups(self) -> Indices | None:
+        """(N,) the number of each sample's group; None without groups."""
+        return group_codes(self.predictions.groups, self.predictions.n_samples)
+
     def combined(self, name: str) -> Combined:
         """All samples combined in a way that needs no labels."""
         if name not in self._combined:
             find_truth = None if name == "atde" else lambda: self.combined("atde").truth
             self._combined[name] = apply_label_free(name, self.predictions, self.options, find_truth=find_truth)
         return self._combined[name]
+
+    def remember_data(self, calibrator: Calibrator) -> None:
+        """Let a calibrator that was fitted on all samples keep what they look like; nothing is combined for that."""
+        hv = self.combined("atde").truth.hv if "atde" in self._combined else None
+        calibrator.remember(self.predictions, self.combined("mean").confidence, hv)
 
     def reference(self, split: Split) -> Labels:
         """The labels of the mean on the scored samples."""
@@ -171,8 +183,16 @@ class Engine:
         return self if samples is None else _PartOfEngine(self, samples)
 
     @cached_property
+    def labelled(self) -> Engine:
+        """An engine for the samples whose label is known; this one if all are, or none is."""
+        labels = self.predictions.labels
+        if labels is None or (labels != UNKNOWN).all():
+            return self
+        return self.part(np.flatnonzero(labels != UNKNOWN))
+
+    @cached_property
     def sources(self) -> tuple[SourceOutcome, ...]:
-        """Each source on its own, on all samples; losses where there are labels."""
+        """Each source on its own, on all samples; losses where all samples have labels."""
         return tuple(self._source(s) for s in range(self.predictions.n_sources))
 
     def _source(self, s: int) -> SourceOutcome:
@@ -183,8 +203,9 @@ class Engine:
         prediction, confidence = top_of(probs)
         labels = self.predictions.labels
         vectors = None
-        if labels is not None and samples.size:
+        if labels is not None and samples.size and (labels != UNKNOWN).all():
             vectors = Sample.of_vectors(probs, labels[samples]).without_vectors()
+            vectors.group = None if self.groups is None else self.groups[samples]
         return SourceOutcome(samples, prediction, confidence, vectors)
 
     def run(
@@ -241,6 +262,8 @@ class Engine:
         """One method of :meth:`run`; ``shared`` keeps what methods on the same split have in common."""
         if method.calibrator is None:
             outcome = self._outcome(method, self._label_free(method.combiner, split.scored_on), split)
+        elif method.fitted is not None:
+            outcome = self.apply(method.fitted, split, method=method)
         else:
             calibrator = method.make(random_state, missing=self.options.missing, n_threads=self.n_threads)
             self._fit(calibrator, split.fitted_on, shared, progress)
@@ -296,6 +319,9 @@ class Engine:
         """The outcome of a fitted calibrator on the scored samples."""
         split, shared = split or Split(), shared or Shared()
         chosen: Calibrator = calibrator.fitted_calibrator
+        if method is not None and method.fitted is not None:
+            predictions = self._select(split.scored_on)
+            return self._outcome(method, chosen.combine_new(predictions), split, calibrator, chosen)
         combiner = chosen.combiner_
         if combiner.weights is None:
             combined = self._label_free(combiner.name, split.scored_on)
@@ -334,6 +360,8 @@ class Engine:
             confidence, prediction = chosen.confidence_and_label(combined, probs)
         labels = self.labels if split.scored_on is None else self.labels[split.scored_on]
         vectors = Sample.of_vectors(probs, labels).without_vectors()
+        if self.groups is not None:
+            vectors.group = self.groups if split.scored_on is None else self.groups[split.scored_on]
         stated = vectors.with_confidence(confidence, prediction == labels)
         return Outcome(method, prediction, probs.argmax(axis=1), stated, vectors, probs, calibrator)
 

@@ -15,7 +15,7 @@ from veridical.evaluation.advice import Advice, advise
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.methods import Method, resolve_method
 from veridical.evaluation.scores import Evaluation, EvaluationRun, labelled, run_evaluation
-from veridical.predictions.validation import Kind, check_seed
+from veridical.predictions.validation import InputKind, check_seed
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def fit_calibrator(
     labels: Any = None,
     *,
     method: str = "auto",
-    kind: Kind | None = None,
+    kind: InputKind | None = None,
     sources_axis: int | None = None,
     random_state: int = 0,
     n_threads: int | None = None,
@@ -127,6 +127,7 @@ def fit_with_engine(
     on_half = _choice_of(run.outcomes[method.name].calibrator)
     (whole,) = engine.run([method], random_state=random_state, progress=progress)
     assert whole.calibrator is not None
+    engine.remember_data(whole.calibrator)
     evaluation = run.evaluation.only("mean", method.name)
     advice = advise(run, engine, method.name)
     return Calibration(whole.calibrator, evaluation, method.name, on_half, advice), run

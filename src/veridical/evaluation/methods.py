@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from veridical.calibrate import Calibrator, calibrators, full_name
+from veridical.calibrate import Calibrator, calibrators, full_name, load_calibrator
 from veridical.combine import COMBINERS, label_free_combiners
 from veridical.errors import ParameterError
 from veridical.predictions.validation import check_choice
@@ -31,6 +33,8 @@ class Method:
         Its name in the registry of calibrators.
     parameters : mapping
         Parameters of the calibrator beyond its defaults.
+    fitted : Calibrator or None
+        A calibrator that is applied as it was saved.
     """
 
     name: str
@@ -38,6 +42,12 @@ class Method:
     combiner: str
     calibrator: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    fitted: Calibrator | None = field(default=None, compare=False)
+
+    @property
+    def needs_fit(self) -> bool:
+        """Whether there is a calibrator to fit."""
+        return self.calibrator is not None and self.fitted is None
 
     @classmethod
     def of(cls, calibrator: Calibrator) -> Method:
@@ -77,6 +87,24 @@ def resolve_method(name: str, parameters: Mapping[str, Any] | None = None) -> Me
     return Method(f"{combiner}+{base}", title, combiner, base, dict(parameters or {}))
 
 
+def _is_name(method: object) -> bool:
+    """Whether it is the name of a method, rather than a fitted calibrator or the path of one."""
+    is_path = isinstance(method, os.PathLike) or (isinstance(method, str) and method.strip().endswith(".json"))
+    return not is_path and not isinstance(method, Calibrator)
+
+
+def _fitted_method(calibrator: Any) -> Method:
+    """A fitted calibrator, or the path of a saved one, as a method; it is called by its file."""
+    if isinstance(calibrator, Calibrator):
+        calibrator.check_fitted()
+        name, fitted = f"fitted {calibrator.name}", calibrator
+    else:
+        name = os.fspath(calibrator).strip() if isinstance(calibrator, str) else os.fspath(calibrator)
+        fitted = load_calibrator(name)
+    combine = fitted.fitted_calibrator.combine
+    return Method(name, f"{fitted.title} ({Path(name).name})", combine, fitted.name, fitted=fitted)
+
+
 def resolve_methods(names: Sequence[str]) -> tuple[Method | None, ...]:
     """Methods in order and each once; None stands for the single sources."""
     if isinstance(names, str) or not isinstance(names, Sequence):
@@ -87,7 +115,7 @@ def resolve_methods(names: Sequence[str]) -> tuple[Method | None, ...]:
     for name in names:
         if isinstance(name, str) and name.strip() == MEMBERS:
             methods[MEMBERS] = None
-        else:
-            method = resolve_method(name)
-            methods[method.name] = method
+            continue
+        method = resolve_method(name) if _is_name(name) else _fitted_method(name)
+        methods[method.name] = method
     return tuple(methods.values())

@@ -18,11 +18,13 @@ from veridical.errors import AbsentSourceWarning, LabelError, ParameterError, Sh
 from veridical.evaluation.engine import Engine, Outcome, Shared, Split, half_split
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.methods import MEMBERS, Method, resolve_methods
+from veridical.evaluation.walk_forward import period_splits, periods_of, run_periods, scored_samples
 from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
 from veridical.metrics.sample import Labels, Sample
 from veridical.metrics.table import summary_of
 from veridical.predictions import Predictions, as_predictions
-from veridical.predictions.validation import Kind, check_flag, check_labels, check_seed
+from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.validation import Array, InputKind, check_flag, check_seed
 
 DEFAULT_METHODS = (MEMBERS, *label_free_combiners())
 #: Version of the JSON that ``to_dict`` gives.
@@ -161,15 +163,14 @@ def _scores_of(
     )
 
 
-def labelled(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int | None) -> Predictions:
-    """The predictions whose label is known, from wherever the labels come."""
-    labelled_predictions = as_predictions(predictions, kind, sources_axis)
+def labelled(predictions: Any, labels: Any, kind: InputKind | None, sources_axis: int | None) -> Predictions:
+    """Predictions for the samples whose label is known, from wherever labels come."""
+    all_predictions = as_predictions(predictions, kind, sources_axis)
     if labels is not None:
-        checked = check_labels(labels, labelled_predictions.n_samples, labelled_predictions.n_classes)
-        labelled_predictions = labelled_predictions.with_labels(checked)
-    elif labelled_predictions.labels is None:
+        all_predictions = all_predictions.with_labels(labels)
+    if all_predictions.labels is None:
         raise LabelError("this needs labels and the predictions have none; give labels, one integer per sample.")
-    labelled_predictions = labelled_predictions.labelled()
+    labelled_predictions = all_predictions.labelled()
     n_sources, n_samples = labelled_predictions.n_sources, labelled_predictions.n_samples
     if n_samples == 0:
         raise ShapeError("there are no samples to score; at least one is needed.")
@@ -189,11 +190,12 @@ def evaluate(
     labels: Any = None,
     *,
     methods: Sequence[str] = DEFAULT_METHODS,
-    kind: Kind | None = None,
+    kind: InputKind | None = None,
     sources_axis: int | None = None,
     floors: bool = True,
     intervals: bool = False,
     random_state: int = 0,
+    walk_forward: Any = False,
     n_threads: int | None = None,
     progress: Progress | None = None,
     client: Any = None,
@@ -203,11 +205,14 @@ def evaluate(
     Parameters
     ----------
     predictions : Predictions, or array of shape (S, N, L)
-    labels : array of N integers, optional
-        Where ``predictions`` have none.  Samples whose label is not known are left out.
+    labels : array of N labels, optional
+        In any form that :class:`veridical.Predictions` accepts; they replace labels of ``predictions``.  Samples whose
+        label is not known (None, NaN, -1) are left out.
     methods : sequence of str
-        Of "members", "mean", "tde", "atde" and the names of calibrators, also on a pool as in "log-pool+matrix".
-        Where a calibrator takes part, the samples are split into two random halves: calibrators are fitted on one,
+        Of "members", "mean", "tde", "atde" and the names of calibrators, also on a pool as in "log-pool+matrix"; or the
+        path of a saved calibrator, as in "cal.json", or a fitted calibrator itself, which are scored as they are (on
+        samples that they were not fitted on, if the scores are to be honest).
+        Where a calibrator is to be fitted, the samples are split into two random halves: calibrators are fitted on one,
         and everything is scored on the other.  What is scored are the distributions that ``predict_proba`` gives.
     kind, sources_axis
         As in :func:`veridical.discover`.
@@ -217,6 +222,9 @@ def evaluate(
         Put bootstrap intervals beside all metrics.
     random_state : int
         Decides the halves, floors and intervals.
+    walk_forward : bool, or array of N periods
+        Fit calibrators on the samples of all earlier periods and score each period in turn, in place of random halves.
+        Periods are numbers or texts such as "2024-10"; True takes the groups of the predictions.
     n_threads : int, optional
     progress : callable, optional
         Called as ``progress(done, total, what)``.
@@ -242,9 +250,13 @@ def evaluate(
         "intervals": check_flag(intervals, "intervals"),
         "random_state": check_seed(random_state),
     }
-    labelled_predictions = labelled(predictions, labels, kind, sources_axis)
-    engine = Engine(labelled_predictions, n_threads=n_threads)
-    return run_evaluation(engine, resolve_methods(methods), options, progress=progress).evaluation
+    all_predictions = as_predictions(predictions, kind, sources_axis)
+    all_predictions = all_predictions if labels is None else all_predictions.with_labels(labels)
+    periods = periods_of(all_predictions, walk_forward)
+    if periods is not None and all_predictions.labels is not None:
+        periods = periods[all_predictions.labels != UNKNOWN]
+    engine = Engine(labelled(all_predictions, None, None, None), n_threads=n_threads)
+    return run_evaluation(engine, resolve_methods(methods), options, periods=periods, progress=progress).evaluation
 
 
 @dataclass(frozen=True)
@@ -274,6 +286,7 @@ def run_evaluation(
     *,
     data: DataFacts | None = None,
     keep_probs: bool = False,
+    periods: Array | None = None,
     progress: Progress | None = None,
 ) -> EvaluationRun:
     """Score methods on an engine's predictions, with calibrators on the half that they were not fitted on.
@@ -288,14 +301,20 @@ def run_evaluation(
         Where the caller has them already.
     keep_probs : bool
         Keep the distributions in the outcomes.
+    periods : (N,) array, optional
+        Fit on earlier periods and score each in turn, in place of halves; distributions are then not kept.
     progress : callable, optional
         Called as ``progress(done, total, what)``.
     """
     report = check_progress(progress)
     random_state = options["random_state"]
     options = {**options, "n_threads": engine.n_threads}
-    held_out = any(method is not None and method.calibrator is not None for method in methods)
-    split = half_split(engine.predictions, random_state) if held_out else Split()
+    held_out = any(method is not None and method.needs_fit for method in methods)
+    splits = [] if periods is None else period_splits(periods)
+    if splits:
+        split = Split(None, scored_samples(splits))
+    else:
+        split = half_split(engine.predictions, random_state) if held_out else Split()
     reference = engine.reference(split)
     scores: list[MethodScores] = []
     outcomes: dict[str, Outcome] = {}
@@ -305,20 +324,29 @@ def run_evaluation(
         if method is None:
             scores += _score_sources(engine, split, reference, options)
             continue
-        outcome = engine.run_one(
-            method, split, shared, random_state=random_state, keep_probs=keep_probs, progress=progress
-        )
+        if splits and method.needs_fit:
+            outcome = run_periods(engine, method, splits, random_state, progress)
+        else:
+            outcome = engine.run_one(
+                method, split, shared, random_state=random_state, keep_probs=keep_probs, progress=progress
+            )
         outcomes[method.name] = outcome
         scores.append(score(outcome, reference, **options))
     report(len(methods), len(methods), "done")
     evaluation = Evaluation(
         data=data or DataFacts.of(engine.predictions),
         methods=tuple(scores),
-        protocol="held-out half" if held_out else "all samples",
+        protocol=_protocol(held_out, len(splits)),
         random_state=random_state,
         versions=versions(),
     )
     return EvaluationRun(evaluation, split, outcomes, shared)
+
+
+def _protocol(held_out: bool, n_periods: int) -> str:
+    if n_periods:
+        return f"{n_periods} period{'s' * (n_periods != 1)}, after a fit on those before"
+    return "held-out half" if held_out else "all samples"
 
 
 def _score_sources(engine: Engine, split: Split, reference: Labels, options: dict[str, Any]) -> list[MethodScores]:

@@ -16,6 +16,7 @@ from veridical._parallel import run_blocks
 from veridical._tables import TableResult
 from veridical.combine.pools import fit_linear_pool, probabilities, sample_blocks
 from veridical.evaluation.engine import Engine, Indices, half_split
+from veridical.metrics.groups import draw_counts
 from veridical.metrics.intervals import interval_of
 from veridical.metrics.resampling import run_draws
 from veridical.metrics.sample import Booleans, Floats, Labels
@@ -181,6 +182,7 @@ def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_s
     random_state : int
         Decides the halves and the resamples.
     """
+    engine = engine.labelled
     predictions = engine.predictions
     n_sources = predictions.n_sources
     if predictions.labels is None or n_sources < 2 or predictions.n_labelled < 4:
@@ -208,7 +210,7 @@ def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_s
     pair = np.stack((_loss(prob[best, scored]) - nll, right - mean_correct[scored]))
     pair[:, np.isnan(pair).any(axis=0)] = 0.0  # compared where the source is present
     differences = np.concatenate((without, accuracy_without, subsets, subsets_correct, pair))
-    effects = _effects(differences, random_state, engine.n_threads)
+    effects = _effects(differences, random_state, engine.n_threads, _groups_of(engine, scored))
     subset_nll, subset_accuracy = effects[2 * n_sources : 3 * n_sources], effects[3 * n_sources : 4 * n_sources]
     smallest = max(k for k in range(n_sources) if not (subset_nll[k].low > 0 or subset_accuracy[k].high < 0))
     sources = tuple(
@@ -326,14 +328,21 @@ def _source_accuracy(engine: Engine, s: int, samples: Labels) -> float:
     return float(part.vectors.correct.mean()) if part.vectors is not None and len(part.samples) else float("nan")
 
 
-def _effects(differences: Floats, random_state: int, n_threads: int | None) -> list[Effect]:
+def _groups_of(engine: Engine, samples: Indices) -> Indices | None:
+    return None if engine.groups is None else engine.groups[samples]
+
+
+def _effects(
+    differences: Floats, random_state: int, n_threads: int | None, group: Indices | None = None
+) -> list[Effect]:
     """The mean of each row, with an interval from resamples that all rows share."""
     columns = np.ascontiguousarray(differences.T)
     n_samples = len(columns)
+    every_sample = np.arange(n_samples)
 
     def draw(generator: np.random.Generator) -> Sequence[float]:
-        counts = np.bincount(generator.integers(0, n_samples, n_samples), minlength=n_samples)
-        means: Sequence[float] = (counts @ columns / n_samples).tolist()
+        counts = draw_counts(generator, every_sample, group, n_samples)
+        means: Sequence[float] = (counts @ columns / counts.sum()).tolist()
         return means
 
     draws = run_draws(draw, _N_RESAMPLES, random_state, n_threads)

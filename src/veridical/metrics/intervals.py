@@ -120,6 +120,7 @@ def bootstrap(
     method: Interval = "basic",
     random_state: RandomState = 0,
     sample_weight: Any = None,
+    groups: Any = None,
     n_threads: int | None = None,
     **options: Any,
 ) -> Bootstrap:
@@ -138,6 +139,8 @@ def bootstrap(
         on resamples than on the sample, as they are larger on the sample than in truth; mirroring corrects for
         this, while the plain quantiles often miss the true error altogether.
     random_state : int, numpy.random.Generator or None
+    groups : (N,) texts or integers, optional
+        Samples that belong together: whole groups are resampled.
     n_threads : int, optional
     **options
         Passed on to the metric, for example ``n_bins=10``.
@@ -160,7 +163,7 @@ def bootstrap(
     described = get_metric(metric)
     evaluate = evaluator(described, options)
     check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
-    sample = check_sample(y_true, probs, sample_weight, options.get("doubt"))
+    sample = check_sample(y_true, probs, sample_weight, options.get("doubt"), groups=groups)
     value = evaluate(sample)
     draws = resample([evaluate], [sample], n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)[
         :, 0
@@ -182,6 +185,7 @@ def compare(
     method: Interval = "basic",
     random_state: RandomState = 0,
     sample_weight: Any = None,
+    groups: Any = None,
     n_threads: int | None = None,
     **options: Any,
 ) -> Comparison:
@@ -196,7 +200,7 @@ def compare(
         Or, with boolean ``y_true``, two sets of confidences (N,) in the same predictions.
     doubt_a, doubt_b : (N,) arrays, optional
         For metrics that rank samples by ``doubt``: one per side, by default minus the confidence.
-    n_resamples, confidence_level, method, random_state, sample_weight, n_threads, **options
+    n_resamples, confidence_level, method, random_state, sample_weight, groups, n_threads, **options
         As in :func:`bootstrap`.
 
     Returns
@@ -220,7 +224,7 @@ def compare(
     check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
     both = options.get("doubt")
     sides = ((probs_a, both if doubt_a is None else doubt_a), (probs_b, both if doubt_b is None else doubt_b))
-    samples = [check_sample(y_true, probs, sample_weight, doubt) for probs, doubt in sides]
+    samples = [check_sample(y_true, probs, sample_weight, doubt, groups=groups) for probs, doubt in sides]
     value_a, value_b = (evaluate(sample) for sample in samples)
     draws = resample([evaluate], samples, n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)
     with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined: NaN

@@ -15,6 +15,7 @@ import numpy as np
 
 from veridical._parallel import run_blocks
 from veridical.errors import ParameterError
+from veridical.metrics.groups import correlation_within_groups, draw_counts, draw_uniforms
 from veridical.metrics.registry import Metric
 from veridical.metrics.sample import Booleans, Floats, Labels, Sample
 from veridical.predictions.validation import RandomState, check_random_state
@@ -60,7 +61,7 @@ def resample(
     """Metrics on the same resamples of parallel samples; shape (n_resamples, samples * metrics), samples outermost.
 
     Sample i of one is sample i of the others, with the same weight.  Samples of weight zero are not drawn: every
-    resample has as many samples as there are positive weights.
+    resample has as many samples as there are positive weights.  Where samples have groups, whole groups are drawn.
     """
     orders = [sample.order() for sample in samples]
     ordered = [sample.taken(order, in_order=True) for sample, order in zip(samples, orders, strict=True)]
@@ -68,8 +69,7 @@ def resample(
     counted = np.arange(n_samples) if weight_before is None else np.flatnonzero(weight_before)
 
     def draw(generator: np.random.Generator) -> list[float]:
-        drawn_samples = counted[generator.integers(0, len(counted), len(counted))]
-        counts = np.bincount(drawn_samples, minlength=n_samples).astype(np.float64)
+        counts = draw_counts(generator, counted, samples[0].group, n_samples)
         values = []
         for sample, order in zip(ordered, orders, strict=True):
             weight = counts[order]
@@ -105,12 +105,17 @@ def redraw_outcomes(
     random_state: RandomState,
     n_threads: int | None = None,
 ) -> Floats:
-    """Metrics with outcomes drawn from the predictions themselves, shape (n_draws, metrics)."""
+    """Metrics with outcomes drawn from the predictions themselves, shape (n_draws, metrics).
+
+    Where samples have groups, outcomes are as correlated within groups as those of the sample are.
+    """
     ordered = sample.taken(sample.order(), in_order=True)
     outcomes = _outcome_source(ordered)
+    group = ordered.group
+    correlation = 0.0 if group is None else correlation_within_groups(ordered, group)
 
     def draw(generator: np.random.Generator) -> list[float]:
-        drawn = ordered.with_outcomes(*outcomes(generator.random(len(ordered))))
+        drawn = ordered.with_outcomes(*outcomes(draw_uniforms(generator, group, correlation, len(ordered))))
         return [evaluate(drawn) for evaluate in evaluators]
 
     return run_draws(draw, n_draws, random_state, n_threads)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from veridical._parallel import run_blocks
 from veridical.errors import NotFiniteError, ShapeError
+from veridical.metrics.groups import group_codes
+from veridical.predictions.arrays import holds_bfloat16
 from veridical.predictions.validation import (
     all_probabilities,
     as_numbers,
@@ -50,6 +52,8 @@ class Sample:
         Whether samples are sorted by confidence.
     origin : (N,) integers, or None for 0..N-1
         Position of each sample in the input.
+    group : (N,) integers, or None
+        Samples of one group are drawn together.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Sample:
         doubt: Floats | None = None,
         in_order: bool = False,
         origin: npt.NDArray[np.intp] | None = None,
+        group: npt.NDArray[np.intp] | None = None,
     ) -> None:
         self.confidence = confidence
         self.correct = correct
@@ -72,6 +77,7 @@ class Sample:
         self.doubt = doubt
         self.in_order = in_order
         self.origin = origin
+        self.group = group
         self._per_sample: dict[str, Floats] = {}
 
     @classmethod
@@ -149,13 +155,14 @@ class Sample:
             doubt=self.doubt,
             in_order=self.in_order,
             origin=self.origin,
+            group=self.group,
         )
         light._per_sample = {name: self._per_sample[name] for name in ("nll", "brier")}
         return light
 
     def with_confidence(self, confidence: Floats, correct: Booleans) -> Sample:
         """The same samples and losses with other confidences."""
-        other = Sample(confidence, correct, weight=self.weight)
+        other = Sample(confidence, correct, weight=self.weight, group=self.group)
         other._per_sample = self._per_sample
         return other
 
@@ -170,6 +177,7 @@ class Sample:
             doubt=self.doubt,
             in_order=self.in_order,
             origin=self.origin,
+            group=self.group,
         )
         other._per_sample = self._per_sample
         return other
@@ -185,6 +193,7 @@ class Sample:
             doubt=self.doubt,
             in_order=self.in_order,
             origin=self.origin,
+            group=self.group,
         )
 
     def order(self) -> npt.NDArray[np.intp]:
@@ -202,6 +211,7 @@ class Sample:
             doubt=None if self.doubt is None else self.doubt[order],
             in_order=in_order,
             origin=order if self.origin is None else self.origin[order],
+            group=None if self.group is None else self.group[order],
         )
         part._per_sample = {name: values[order] for name, values in self._per_sample.items()}
         return part
@@ -242,7 +252,13 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats:
 
 
 def check_sample(
-    y_true: Any, probs: Any, sample_weight: Any = None, doubt: Any = None, *, check_later: bool = False
+    y_true: Any,
+    probs: Any,
+    sample_weight: Any = None,
+    doubt: Any = None,
+    *,
+    groups: Any = None,
+    check_later: bool = False,
 ) -> Sample:
     """Check the input of a metric: labels with (N, L) probabilities, or booleans with (N,) confidences.
 
@@ -255,7 +271,7 @@ def check_sample(
         check_same_length(y_true=correct, confidence=confidence)
         sample = Sample(confidence, correct)
     else:
-        distributions = check_distributions(values)
+        distributions = check_distributions(probs if holds_bfloat16(probs) else values)
         n_samples, n_classes = distributions.shape
         if n_samples == 0:
             raise ShapeError("probs is empty; at least one sample is needed.")
@@ -265,6 +281,7 @@ def check_sample(
         sample.weight = check_sample_weight(sample_weight, len(sample))
     if doubt is not None:
         sample.doubt = check_doubt(doubt, len(sample))
+    sample.group = group_codes(groups, len(sample))
     return sample
 
 

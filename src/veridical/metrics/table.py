@@ -104,7 +104,7 @@ def _floors(metrics: list[Metric], sample: Sample, n_draws: int, **how: Any) -> 
     errors = [metric for metric in metrics if metric.is_calibration_error and not metric.needs_vectors]
     if not errors:
         return {}
-    only_confidence = Sample(sample.confidence, sample.correct, weight=sample.weight)
+    only_confidence = Sample(sample.confidence, sample.correct, weight=sample.weight, group=sample.group)
     draws = redraw_outcomes([metric.of_sample for metric in errors], only_confidence, n_draws=n_draws, **how)
     return {metric.name: NoiseFloor.from_draws(metric.name, draws[:, j], (0.95,)) for j, metric in enumerate(errors)}
 
@@ -130,6 +130,7 @@ def summary(
     confidence_level: float = 0.95,
     random_state: RandomState = 0,
     sample_weight: Any = None,
+    groups: Any = None,
     n_threads: int | None = None,
 ) -> Summary:
     """The default metrics, ECE-KDE, ECE, NLL, Brier, KS and accuracy, with noise floors and intervals.
@@ -145,6 +146,9 @@ def summary(
     n_draws, n_resamples : int
     confidence_level : float
     random_state : int, numpy.random.Generator or None
+    groups : (N,) texts or integers, optional
+        Samples that belong together, such as the images of one patient: intervals resample whole groups, and floors
+        keep the correlation of outcomes within groups.
     n_threads : int, optional
         Threads for floors and intervals; all cores by default.  Results do not depend on it.
 
@@ -166,7 +170,7 @@ def summary(
     n_draws = check_integer(n_draws, "n_draws", 1, MOST_DRAWS)
     n_resamples = check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
-    sample = check_sample(y_true, probs, sample_weight)
+    sample = check_sample(y_true, probs, sample_weight, groups=groups)
     return summary_of(
         sample,
         floors=floors,

@@ -190,7 +190,7 @@ def _open(path: str | Path, labels: str | Path | None, kind: Kind | None, source
         raise LabelError(f"{path} has no labels, and the tables need them; give a file of labels with --labels.")
     if predictions.n_samples == 0:
         raise ShapeError(f"{path} has no samples; at least one is needed.")
-    return Ensemble(name, predictions.labelled())
+    return Ensemble(name, predictions.flat().labelled())
 
 
 def _with_distinct_names(ensembles: list[Ensemble], paths: Sequence[str | Path]) -> list[Ensemble]:

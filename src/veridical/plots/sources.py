@@ -228,7 +228,7 @@ def hv_against_confidence(
 
 def _disagreement(hv: Any, confidence: Any, correct: Any) -> Disagreement:
     if isinstance(hv, Predictions):
-        hv = hv.labelled()
+        hv = hv.flat().labelled()
         mean, truth = discover(hv, max_iter=0, missing="skip"), discover(hv, missing="skip")
         right = None if hv.labels is None else mean.prediction == hv.labels
         return Disagreement.of(truth.hv.astype(np.float64), mean.probs.max(axis=1), right)

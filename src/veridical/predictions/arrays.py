@@ -48,6 +48,15 @@ def is_tensor(values: Any) -> bool:
     return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in type(values).__mro__)
 
 
+def holds_bfloat16(values: Any) -> bool:
+    """Whether it is a PyTorch tensor of bfloat16, or a list or dictionary of sources with one in it."""
+    if isinstance(values, dict):
+        return holds_bfloat16(list(values.values()))
+    if isinstance(values, (list, tuple)):
+        return any(is_tensor(entry) and holds_bfloat16(entry) for entry in values)
+    return is_tensor(values) and str(values.dtype) == "torch.bfloat16"
+
+
 def tensor_to_array(tensor: Any, what: str) -> Array:
     """The numbers of a PyTorch tensor; in the same memory, unless they are on another device or bfloat16."""
     if str(tensor.layout) != "torch.strided" or tensor.is_quantized:

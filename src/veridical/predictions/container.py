@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.errors import ParameterError, ShapeError, shown
-from veridical.predictions.arrays import Array, as_array
+from veridical.predictions.arrays import Array, as_array, holds_bfloat16
 from veridical.predictions.inputs import read_scores
 from veridical.predictions.labels import UNKNOWN, Samples, resolve_labels
 from veridical.predictions.sample_ids import check_groups, check_sample_ids
@@ -108,6 +108,9 @@ class Predictions:
         scores = read_scores(values, kind, sources_axis, class_axis, class_names)
         self._values = scores.values
         self.kind: Kind = "probs" if kind == "binary" else kind
+        #: What the caller passed: "binary" for scores that became two columns of probabilities.
+        self.input_kind: InputKind = kind
+        self._is_bfloat16 = holds_bfloat16(values)
         self.n_sources: int = len(scores.values)
         self.n_samples, self.n_classes = (int(size) for size in scores.values[0].shape)
         self.sample_shape = _check_shape(_either(sample_shape, scores.sample_shape), self.n_samples)
@@ -152,7 +155,8 @@ class Predictions:
     @property
     def sum_tolerance(self) -> float:
         """How far from one the sum of a source's probabilities may be; that of the coarsest source."""
-        return max(tolerance_of(source.dtype, self.n_classes) for source in self)
+        stored_as = "bfloat16" if self._is_bfloat16 else None
+        return max(tolerance_of(source.dtype, self.n_classes, stored_as) for source in self)
 
     @property
     def result_dtype(self) -> np.dtype[Any]:
@@ -187,6 +191,14 @@ class Predictions:
             )
         return array.reshape(*self.sample_shape, *array.shape[1:])
 
+    def flat(self) -> Predictions:
+        """The same predictions with pixels of images as samples on one axis; the same object if they are so already."""
+        if len(self.sample_shape) == 1:
+            return self
+        result = self._derive(self._values, self.source_names, None)
+        result.sample_shape = (self.n_samples,)
+        return result
+
     def with_labels(self, labels: Any) -> Predictions:
         """The same predictions with these labels, which may be in any form that the constructor accepts."""
         result = self._derive(self._values, self.source_names, None)
@@ -214,6 +226,7 @@ class Predictions:
             entries = getattr(self, name)
             setattr(result, name, entries if entries is None or samples is None else entries[samples])
         result.sample_shape = self.sample_shape if samples is None else (result.n_samples,)
+        result.input_kind, result._is_bfloat16 = self.input_kind, self._is_bfloat16
         result.files, result.is_votes = self.files, self.is_votes
         return result
 

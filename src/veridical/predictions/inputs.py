@@ -210,6 +210,16 @@ def _binary_columns(scores: Array, s: int) -> Array:
     return probs
 
 
+def check_has_sources(values: Any, kind: InputKind | None) -> Any:
+    """``values``; an array of two dimensions is refused where sources are compared: it may be one sample (S, L)."""
+    if kind != "binary" and getattr(values, "ndim", 0) == 2 and not is_frame(values):
+        raise ShapeError(
+            f"the array of predictions has 2 dimensions (shape {values.shape}); give shape (sources, samples, "
+            "classes): for one sample of several sources array[:, None], for one source array[None]."
+        )
+    return values
+
+
 def _reject_what_is_not_numbers(values: Any) -> None:
     """Sentences for what people pass in place of predictions."""
     if isinstance(values, (str, os.PathLike)):

@@ -1,4 +1,4 @@
-"""Random parts of samples; samples of one group stay together."""
+"""Random parts and folds of samples; samples of one group stay together."""
 
 from __future__ import annotations
 
@@ -31,3 +31,21 @@ def split_groups(groups: Array, share: float, generator: np.random.Generator) ->
     is_first = np.zeros(len(different), bool)
     is_first[order[:cut]] = True
     return np.flatnonzero(is_first[group_of]), np.flatnonzero(~is_first[group_of])
+
+
+def fold_indices(n_samples: int, groups: Array | None, n_folds: int, generator: np.random.Generator) -> list[_Indices]:
+    """Indices of random folds, ascending; of groups, each goes to the fold that is smallest so far.
+
+    A single group is divided like samples without groups.
+    """
+    if groups is None or (groups == groups[0]).all():
+        order = generator.permutation(n_samples)
+        n_folds = min(n_folds, n_samples)
+        return [np.sort(order[fold::n_folds]) for fold in range(n_folds)]
+    different, group_of, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    sizes = np.zeros(min(n_folds, len(different)), np.int64)
+    fold_of = np.empty(len(different), np.intp)
+    for group in generator.permutation(len(different)):
+        fold_of[group] = sizes.argmin()
+        sizes[fold_of[group]] += counts[group]
+    return [np.flatnonzero(fold_of[group_of] == fold) for fold in range(len(sizes))]

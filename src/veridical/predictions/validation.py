@@ -31,7 +31,7 @@ from veridical.errors import (
     shown,
 )
 from veridical.predictions.arrays import Array as Array
-from veridical.predictions.arrays import as_array
+from veridical.predictions.arrays import as_array, holds_bfloat16
 from veridical.predictions.arrays import as_numbers as as_numbers
 
 Kind = Literal["probs", "logits", "log_probs"]
@@ -43,7 +43,12 @@ INPUT_KINDS: tuple[InputKind, ...] = get_args(InputKind)
 
 #: How far from one a distribution's sum may be, by the precision its numbers were stored in: at all, and more for each
 #: class, whose number is rounded (in half precision to a multiple of 2**-24) and added up in single precision.
-SUM_TOLERANCE = {"float16": (2e-3, 2**-25), "float32": (1e-4, 2**-25), "float64": (1e-5, 2**-54)}
+SUM_TOLERANCE = {
+    "bfloat16": (1.6e-2, 2**-25),
+    "float16": (2e-3, 2**-25),
+    "float32": (1e-4, 2**-25),
+    "float64": (1e-5, 2**-54),
+}
 #: Counts of anything are smaller, and fit into the compiled loops' integers.
 LARGEST_COUNT = 2**31 - 1
 _LARGEST_SEED = 2**63 - 1
@@ -108,9 +113,12 @@ def check_random_state(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def tolerance_of(dtype: np.dtype[Any], n_classes: int = 1) -> float:
-    """How far from one a sum of ``n_classes`` probabilities stored in ``dtype`` may be."""
-    base, per_class = SUM_TOLERANCE.get(dtype.name, SUM_TOLERANCE["float64"])
+def tolerance_of(dtype: np.dtype[Any], n_classes: int = 1, stored_as: str | None = None) -> float:
+    """How far from one a sum of ``n_classes`` probabilities may be.
+
+    ``stored_as`` is "bfloat16" for numbers of that precision, which NumPy has not: their ``dtype`` is float32.
+    """
+    base, per_class = SUM_TOLERANCE.get(stored_as or dtype.name, SUM_TOLERANCE["float64"])
     return base + per_class * n_classes
 
 
@@ -246,13 +254,14 @@ def reject_sample_without_sources(sample: int) -> NoReturn:
 def check_distributions(probs: Any, what: str = "probs") -> Array:
     """(N, L) probabilities, checked row by row; kept in float32 or float64, rows renormalised where they need it."""
     array = check_scores(probs, what, 2, "(samples, classes)")
+    tolerance = tolerance_of(array.dtype, array.shape[1], "bfloat16" if holds_bfloat16(probs) else None)
     result = array.astype(result_dtype(array.dtype), copy=False)
     with np.errstate(
         invalid="ignore", over="ignore"
     ):  # numbers that are not finite are reported below, without a warning
         sums = _row_sums(result)
         off = np.abs(sums - 1.0)
-        bad = ~(off <= tolerance_of(array.dtype, array.shape[1]))
+        bad = ~(off <= tolerance)
         if result.size:
             bad |= ~(result.min(axis=1) >= 0)
         if bad.any():
@@ -261,6 +270,7 @@ def check_distributions(probs: Any, what: str = "probs") -> Array:
                 array[first],
                 "probs",
                 f"{what}, sample {first}",
+                tolerance,
                 for_scores="if these are unnormalised scores, take their softmax first",
             )
     uneven = np.flatnonzero(off > 16 * np.finfo(result.dtype).eps)

@@ -17,7 +17,7 @@ from veridical.evaluation import Calibration
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.fitting import fit_with_engine, resolve_calibrator
 from veridical.evaluation.scores import labelled
-from veridical.predictions.validation import Kind, check_choice
+from veridical.predictions.validation import InputKind, check_choice
 from veridical.report.data import ReportData
 from veridical.report.figures import all_figures
 from veridical.report.html_page import render_html
@@ -87,7 +87,7 @@ def build_report(
     methods: Sequence[str] | None = None,
     parameters: Mapping[str, Any] | None = None,
     out: str | os.PathLike[str] | None = None,
-    kind: Kind | None = None,
+    kind: InputKind | None = None,
     sources_axis: int | None = None,
     title: str | None = None,
     random_state: int = 0,
@@ -168,7 +168,7 @@ def calibrate_with_report(
     *,
     method: str = "auto",
     out: str | os.PathLike[str] | None = None,
-    kind: Kind | None = None,
+    kind: InputKind | None = None,
     sources_axis: int | None = None,
     title: str | None = None,
     random_state: int = 0,

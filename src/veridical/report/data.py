@@ -32,6 +32,8 @@ class DisputedSample:
     label : int or None
     votes : tuple of (class, sources)
         Which labels the sources name, the most frequent first.
+    sample_id : str, int or None
+        Its id, if the samples have ids.
     """
 
     sample: int
@@ -40,6 +42,7 @@ class DisputedSample:
     confidence: float
     label: int | None
     votes: tuple[tuple[int, int], ...]
+    sample_id: str | int | None = None
 
 
 @dataclass(frozen=True)

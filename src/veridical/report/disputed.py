@@ -7,6 +7,7 @@ import numpy as np
 from veridical.combine import Combined
 from veridical.evaluation.curves import HV_ROUNDING
 from veridical.predictions import Predictions
+from veridical.predictions.labels import UNKNOWN
 from veridical.predictions.validation import Array
 from veridical.report.data import DisputedSample
 
@@ -25,11 +26,17 @@ def disputed_samples(predictions: Predictions, hv: Array, mean: Combined) -> tup
             hv=float(hv[n]),
             prediction=int(mean.prediction[n]),
             confidence=float(mean.probs[n].max()),
-            label=None if predictions.labels is None else int(predictions.labels[n]),
+            label=_label(predictions, n),
             votes=votes,
+            sample_id=None if predictions.sample_ids is None else predictions.sample_ids[n].item(),
         )
         for n, votes in zip(chosen, _votes(predictions, chosen), strict=True)
     )
+
+
+def _label(predictions: Predictions, n: int) -> int | None:
+    label = UNKNOWN if predictions.labels is None else int(predictions.labels[n])
+    return None if label == UNKNOWN else label
 
 
 def _listed(order: Array, predicted: Array, n_classes: int) -> Array:

@@ -17,10 +17,10 @@ from veridical.evaluation.engine import Engine, Outcome
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.inspection import inspect_with_engine
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
-from veridical.evaluation.scores import EvaluationRun, labelled, run_evaluation
+from veridical.evaluation.scores import EvaluationRun, run_evaluation
 from veridical.metrics import bin_edges
 from veridical.predictions import as_predictions
-from veridical.predictions.validation import Kind, check_seed
+from veridical.predictions.validation import InputKind, check_seed
 from veridical.report.data import ReportData
 from veridical.report.disputed import disputed_samples
 from veridical.report.verdict import verdict_of
@@ -39,7 +39,7 @@ def prepare_report(
     method: str = "ptde",
     methods: Sequence[str] | None = None,
     parameters: Mapping[str, Any] | None = None,
-    kind: Kind | None = None,
+    kind: InputKind | None = None,
     sources_axis: int | None = None,
     title: str | None = None,
     random_state: int = 0,
@@ -48,7 +48,7 @@ def prepare_report(
 ) -> ReportData:
     """All numbers of a report; the parameters are those of :func:`veridical.build_report`."""
     sources = as_predictions(predictions, kind, sources_axis)
-    sources = sources.labelled() if labels is None else labelled(sources, labels, None, None)
+    sources = sources if labels is None else sources.with_labels(labels)
     if sources.n_samples == 0:
         raise ShapeError("there are no samples to report on; at least one is needed.")
     random_state = check_seed(random_state)
@@ -61,7 +61,7 @@ def prepare_report(
     run = None
     if sources.labels is not None:
         options = {"floors": True, "intervals": intervals, "random_state": random_state}
-        run = run_evaluation(engine, shown, options, data=data, progress=stages.within(len(shown)))
+        run = run_evaluation(engine.labelled, shown, options, data=data, progress=stages.within(len(shown)))
     return report_on(engine, run, chosen, data, title, random_state, stages.within(N_STAGES))
 
 
@@ -75,7 +75,7 @@ def report_on(
     progress: Progress | None = None,
 ) -> ReportData:
     """All numbers of a report on an evaluation that was run already; without labels there is none."""
-    predictions = engine.predictions
+    predictions, scored = engine.predictions, engine.labelled
     stages = Stages(progress, N_STAGES)
     stages.begin("sources")
     inspection = inspect_with_engine(engine, data, random_state)
@@ -85,10 +85,11 @@ def report_on(
     mean, hv = engine.combined("mean"), engine.combined("atde").truth.hv
     evaluation, name = (None, None) if run is None else (run.evaluation, method.name)
     method_title = "" if run is None else _method_title(run.outcomes[method.name])
-    advice = None if run is None else advise(run, engine, method.name)
+    advice = None if run is None else advise(run, scored, method.name)
     verdict, tone = verdict_of(evaluation, inspection, name, method_title, advice)
-    right = None if predictions.labels is None else mean.correct(predictions.labels)
-    disagreement = Disagreement.of(hv, mean.probs.max(axis=1), right)
+    scored_mean, scored_hv = scored.combined("mean"), scored.combined("atde").truth.hv
+    right = None if predictions.labels is None else scored_mean.correct(scored.labels)
+    disagreement = Disagreement.of(scored_hv, scored_mean.probs.max(axis=1), right)
     disputed = disputed_samples(predictions, hv, mean)
     stages.begin("drawing")
     return ReportData(
@@ -103,7 +104,7 @@ def report_on(
         reliability=() if run is None else _reliability(run),
         histograms=() if run is None else tuple(ConfidenceHistogram.of(m, o.vectors) for m, o in run.outcomes.items()),
         sweep=sweep,
-        risk=() if run is None else _risk(engine, run, method),
+        risk=() if run is None else _risk(scored, run, method),
         disagreement=disagreement,
         disputed=disputed,
         parameters={} if run is None else _parameters(run),

@@ -226,13 +226,20 @@ class DisputedRow:
 def disputed_rows(data: ReportData) -> list[DisputedRow]:
     """The samples on which the sources disagree most."""
     names = [printable(name) for name in data.inspection.data.class_names]
-    return [_disputed_row(sample, names) for sample in data.disputed]
+    return [_disputed_row(sample, names, data.evaluation is not None) for sample in data.disputed]
 
 
-def _disputed_row(sample: DisputedSample, names: list[str]) -> DisputedRow:
+def _sample_cell(sample: DisputedSample) -> Cell:
+    """The id of a sample, or its place."""
+    if sample.sample_id is None:
+        return Cell(f"{sample.sample:,}", sample.sample)
+    return Cell(printable(str(sample.sample_id)), printable(str(sample.sample_id)))
+
+
+def _disputed_row(sample: DisputedSample, names: list[str], has_labels: bool) -> DisputedRow:
     votes = ", ".join(f"{names[label]} {count}" for label, count in sample.votes)
     cells = [
-        Cell(f"{sample.sample:,}", sample.sample),
+        _sample_cell(sample),
         Cell(f"{sample.hv:.3f}", sample.hv),
         Cell(names[sample.prediction], names[sample.prediction]),
         _percent(sample.confidence),
@@ -241,5 +248,7 @@ def _disputed_row(sample: DisputedSample, names: list[str]) -> DisputedRow:
     if sample.label is not None:
         outcome = "right" if sample.label == sample.prediction else "wrong"
         cells += [Cell(names[sample.label], names[sample.label]), Cell(outcome, outcome, mark=outcome)]
+    elif has_labels:
+        cells += [Cell("", ""), Cell("", "")]
     classes = {sample.prediction} | (set() if sample.label is None else {sample.label})
     return DisputedRow((*cells, Cell(votes, votes)), tuple(sorted(classes)), outcome)

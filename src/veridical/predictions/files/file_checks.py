@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -82,6 +82,11 @@ def not_an_archive(path: Path, suffix: str, what: str) -> CorruptFileError:
     if is_truncated:
         return CorruptFileError(f"{path} begins as a {suffix} and is truncated; write it again.")
     return wrong_content(path, what)
+
+
+def missing_column(path: Path, column: str, names: Iterable[str]) -> FileFormatError:
+    """The error for a column, or an array of an archive, that a file has not."""
+    return FileFormatError(f"{path} has no column {column!r}; it has: {', '.join(names)[:200] or 'none'}.")
 
 
 def check_claim(path: Path, claimed: int, stored: int) -> None:

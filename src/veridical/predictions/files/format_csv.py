@@ -24,6 +24,7 @@ from veridical.predictions.files.tables import (
     columns_to_write,
     contents_of,
     rows_to_write,
+    standard_names,
 )
 from veridical.predictions.validation import InputKind
 
@@ -32,26 +33,27 @@ _WHAT = "a .csv table"
 _UNWRITABLE = r"^\s|\s$|[\r\0\ud800-\udfff]"
 
 
-def read_csv(path: Path, kind: InputKind | None) -> Contents:
-    """Scores and labels of a ``.csv`` in long form or of one source."""
+def read_csv(path: Path, kind: InputKind | None, group_column: str | None = None) -> Contents:
+    """Scores and labels of a ``.csv`` in long form or of one source; ``group_column`` holds the groups."""
     check_is_file(path, _WHAT)
     with reading(path, _WHAT):
-        return contents_of(_read_table(path), kind)
+        return contents_of(_read_table(path, group_column), kind)
 
 
-def _read_table(path: Path) -> Table:
+def _read_table(path: Path, group_column: str | None) -> Table:
     numbers = array("d")
     same: dict[str, str] = {}  # one object for each different text
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = csv.reader(file, strict=True)
             names = [name.strip() for name in next(lines, [])]
-            classes = check_header(names, path)
-            place_of = {name: place for place, name in enumerate(names)}
+            check_header(names, path)
+            place_of = {name: names.index(column) for column, name in standard_names(names, group_column, path).items()}
+            classes = check_header(list(place_of), path)
             first, *rest = (place_of[name] for name in classes)
             # With two places itemgetter gives tuples; with one it would give the entry itself.
             score_columns = itemgetter(first, *rest) if rest else lambda row: (row[first],)
-            text: dict[str, list[str]] = {name: [] for name in names if name in RESERVED}
+            text: dict[str, list[str]] = {name: [] for name in place_of if name in RESERVED}
             text_columns = [(place_of[name], column) for name, column in text.items()]
             for row in lines:
                 if len(row) != len(names):

@@ -23,6 +23,7 @@ from veridical.predictions.files.file_checks import (
     check_claim,
     check_is_file,
     check_writable_names,
+    missing_column,
     not_an_archive,
     reading,
 )
@@ -136,12 +137,14 @@ def _read_whole(stream: IO[bytes], n_bytes: int, where: str) -> Array:
     return numbers
 
 
-def read_npz(path: Path, kind: InputKind | None) -> Contents:
-    """Scores, labels and names of a ``.npz``."""
+def read_npz(path: Path, kind: InputKind | None, group_column: str | None = None) -> Contents:
+    """Scores, labels and names of a ``.npz``; ``group_column`` names the array with the groups."""
     with NpzArrays(path) as arrays:
-        chosen = choose_scores(arrays.names, kind, path)
+        if group_column is not None and group_column not in arrays.names:
+            raise missing_column(path, group_column, arrays.names)
+        chosen = choose_scores([name for name in arrays.names if name != group_column], kind, path)
         shape = arrays.header(chosen).shape
-        for name in BESIDE_SCORES:
+        for name in (*BESIDE_SCORES, group_column or ""):
             if name in arrays.names:
                 arrays.check_beside(name, (*shape, math.prod(shape[1:-1]), _MOST_DIMENSIONS))
         return Contents(
@@ -151,7 +154,7 @@ def read_npz(path: Path, kind: InputKind | None) -> Contents:
             source_names=arrays.names_in("source_names"),
             class_names=arrays.names_in("class_names"),
             sample_ids=arrays.ids_in("sample_ids"),
-            groups=arrays.ids_in("groups"),
+            groups=arrays.ids_in(group_column or "groups"),
             sample_shape=tuple(arrays["sample_shape"].tolist()) if "sample_shape" in arrays.names else None,
         )
 

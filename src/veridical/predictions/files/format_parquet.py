@@ -31,6 +31,7 @@ from veridical.predictions.files.tables import (
     columns_to_write,
     contents_of,
     rows_to_write,
+    standard_names,
 )
 from veridical.predictions.validation import Array, InputKind
 
@@ -38,17 +39,21 @@ _WHAT = "a .parquet table"
 _MAGIC = b"PAR1"
 
 
-def read_parquet(path: Path, kind: InputKind | None) -> Contents:
+def read_parquet(path: Path, kind: InputKind | None, group_column: str | None = None) -> Contents:
     """Scores and labels of a ``.parquet`` in long form or of one source; nulls are NaN."""
     with _open(path) as table:
-        classes = check_header(table.names, path)
-        text = [name for name in table.names if name in RESERVED]
-        columns = table.read(numbers=classes, text=text)
+        check_header(table.names, path)
+        column_of = {name: column for column, name in standard_names(table.names, group_column, path).items()}
+        classes = check_header(list(column_of), path)
+        text = {name: column for name, column in column_of.items() if name in RESERVED}
+        columns = table.read(numbers=classes, text=list(text.values()))
         # Column by column into one array, so that memory holds the numbers twice at most.
         scores = np.empty((len(columns), len(classes)), np.result_type(*(columns.type_of(name) for name in classes)))
         for l, name in enumerate(classes):
             scores[:, l] = columns.numbers(name)
-        return contents_of(Table(path, classes, scores, {name: columns.text(name) for name in text}), kind)
+        return contents_of(
+            Table(path, classes, scores, {name: columns.text(column) for name, column in text.items()}), kind
+        )
 
 
 def read_text_columns(

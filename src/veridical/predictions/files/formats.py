@@ -18,28 +18,29 @@ from veridical.predictions.files.format_npz import read_npz, write_npz
 from veridical.predictions.files.format_parquet import read_parquet, write_parquet
 from veridical.predictions.files.format_torch import read_torch
 from veridical.predictions.files.format_zarr import read_zarr, write_zarr
-from veridical.predictions.validation import InputKind
 
 
 @dataclass(frozen=True)
 class Format:
     """How files with a suffix are read and written; ``extra`` names the extra to install.
 
-    ``keeps_kind`` is False if the file itself cannot distinguish probabilities from logits.
+    ``read`` takes a path and the requested kind, if any; where ``has_columns``, also the name of the column with
+    groups.  ``keeps_kind`` is False if the file itself cannot distinguish probabilities from logits.
     """
 
-    read: Callable[[Path, InputKind | None], Contents]
+    read: Callable[..., Contents]
     write: Callable[[Predictions, Path], None] | None = None
     extra: str | None = None
     keeps_kind: bool = True
+    has_columns: bool = False
 
 
 #: Suffix -> format.
 FORMATS = {
-    ".npz": Format(read_npz, write_npz),
+    ".npz": Format(read_npz, write_npz, has_columns=True),
     ".npy": Format(read_npy, write_npy, keeps_kind=False),
-    ".csv": Format(read_csv, write_csv),
-    ".parquet": Format(read_parquet, write_parquet, "parquet"),
+    ".csv": Format(read_csv, write_csv, has_columns=True),
+    ".parquet": Format(read_parquet, write_parquet, "parquet", has_columns=True),
     ".pt": Format(read_torch, None, "torch"),
     ".pth": Format(read_torch, None, "torch"),
     ".zarr": Format(read_zarr, write_zarr, "zarr"),

@@ -27,6 +27,7 @@ def load(
     kind: InputKind | None = None,
     sources_axis: int | None = None,
     class_axis: int | None = None,
+    group_column: str | None = None,
 ) -> Predictions:
     """Read predictions from a file, a directory or a pattern.
 
@@ -48,6 +49,8 @@ def load(
         Axis of the sources in an array of three dimensions; default 0.
     class_axis : int, optional
         Axis of the classes; default the last.  2 for images with channels first, (S, N, L, H, W).
+    group_column : str, optional
+        Column of a table, or array of a ``.npz``, with the groups of samples; default "group" or "groups".
 
     Returns
     -------
@@ -77,6 +80,22 @@ def load(
     >>> vd.load(folder)
     Predictions(3 sources, 5 samples, 2 classes, kind='logits', float32, labelled)
     """
+    return load_with_default_kind(
+        path, labels, kind=kind, sources_axis=sources_axis, class_axis=class_axis, group_column=group_column
+    )
+
+
+def load_with_default_kind(
+    path: str | os.PathLike[str],
+    labels: Any = None,
+    *,
+    kind: InputKind | None = None,
+    sources_axis: int | None = None,
+    class_axis: int | None = None,
+    group_column: str | None = None,
+    default_kind: InputKind | None = None,
+) -> Predictions:
+    """:func:`load` with another kind than "probs" where neither the caller nor the file declares one."""
     if kind is not None:
         check_choice(kind, INPUT_KINDS, "kind")
     if not isinstance(path, (str, os.PathLike)):
@@ -85,7 +104,7 @@ def load(
         )
     where = os.fspath(path)
     with reading(Path(where), "predictions"):
-        contents = _read(where, kind)
+        contents = _read(where, kind, group_column)
     files = contents.files or (Path(where),)
     label_file = Path(labels) if isinstance(labels, (str, os.PathLike)) else None
     if label_file is not None:
@@ -95,7 +114,7 @@ def load(
         predictions = Predictions(
             values,
             contents.labels if labels is None else labels,
-            kind=settle_kind(kind, contents.kind, where) or "probs",
+            kind=settle_kind(kind, contents.kind, where) or default_kind or "probs",
             sources_axis=axis,
             class_axis=class_axis,
             source_names=_names(contents.source_names, "source_names", where),
@@ -112,8 +131,13 @@ def load(
     return predictions
 
 
-def _read(where: str, kind: InputKind | None) -> Contents:
+def _read(where: str, kind: InputKind | None, group_column: str | None) -> Contents:
     path = Path(where)
+    if group_column is not None:
+        if not path.is_file() or not format_of(path).has_columns:
+            formats = ", ".join(suffix for suffix, known in FORMATS.items() if known.has_columns)
+            raise ParameterError(f"{where} has no column {group_column!r}; columns are read from {formats}.")
+        return format_of(path).read(path, kind, group_column)
     if is_pattern(where):
         return read_pattern(where, kind)
     if is_zarr(path):

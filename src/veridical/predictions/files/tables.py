@@ -14,6 +14,7 @@ import numpy as np
 from veridical.errors import DtypeError, FileFormatError, LabelError, ParameterError, ShapeError
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
+from veridical.predictions.files.file_checks import missing_column
 from veridical.predictions.files.labels import labels_from_text
 from veridical.predictions.labels import UNKNOWN, is_unknown
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
@@ -36,6 +37,31 @@ class Table:
     class_names: list[str]
     scores: Array
     text: Mapping[str, Sequence[str]]
+
+
+#: Other names of the column ``sample``.
+_SAMPLE_NAMES = ("id", "sample_id")
+
+
+def standard_names(names: Sequence[str], group_column: str | None, path: Path) -> dict[str, str]:
+    """Columns to read -> their names in this module: ``id`` and ``sample_id`` are ``sample``.
+
+    ``group_column`` is ``group`` in place of a column of that name.
+
+    In a table of calibrated predictions, which has the columns id, label and confidence, the label is a predicted one
+    and is not read.
+    """
+    if group_column is not None and group_column not in names:
+        raise missing_column(path, group_column, names)
+    result = {name: name for name in names if group_column is None or name != "group"}
+    if group_column is not None:
+        result[group_column] = "group"
+    aliases = [name for name in names if name in _SAMPLE_NAMES]
+    if len(aliases) == 1 and "sample" not in names:
+        result[aliases[0]] = "sample"
+        if "label" in names and "confidence" in names and "source" not in names:
+            del result["label"], result["confidence"]
+    return result
 
 
 def check_header(names: Sequence[str], path: Path) -> list[str]:

@@ -1,0 +1,55 @@
+"""Arrays that a calibrator is fitted on or predicts for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from veridical.combine.combined import Labels
+from veridical.errors import LabelError, ParameterError, ShapeError
+from veridical.predictions import Predictions
+from veridical.predictions.validation import as_numbers
+
+
+def labelled_samples(predictions: Predictions, y: Any) -> tuple[Predictions, Labels]:
+    """The samples whose label is known, on one axis, and their labels; ``y`` replaces labels of the predictions."""
+    predictions = (predictions if y is None else predictions.with_labels(y)).flat().labelled()
+    if predictions.n_samples == 0:
+        raise ShapeError("there are no samples to calibrate on; at least one is needed.")
+    if predictions.labels is None:
+        raise LabelError("calibration needs labels; give y, one integer per sample.")
+    return predictions, predictions.labels
+
+
+def reject_two_dimensions(values: Any, n_sources: int) -> None:
+    """Refuse one array (N, L), or one sample (S, L), where several sources were fitted on."""
+    if n_dimensions(values) == 2:
+        raise ShapeError(
+            f"this calibrator was fitted on {n_sources} sources and got an array of shape {np.shape(values)}; give "
+            "shape (sources, samples, classes), for one sample (sources, 1, classes), or veridical.Predictions of one "
+            "source."
+        )
+
+
+def reject_probabilities(predictions: Predictions) -> None:
+    """Refuse an array of probabilities that would be taken for logits because those were fitted on."""
+    if predictions.kind != "logits":
+        return
+    first = np.asarray(next(iter(predictions))[:100], np.float64)
+    known = first[~np.isnan(first).any(axis=1)]
+    if len(known) and (known >= 0).all() and (np.abs(known.sum(axis=1) - 1) < 1e-3).all():
+        raise ParameterError(
+            "this calibrator was fitted on logits and the array has probabilities; give logits, or "
+            'veridical.Predictions(array, kind="probs").'
+        )
+
+
+def n_dimensions(values: Any) -> int:
+    """How many axes ``values`` has, without copying a list of arrays."""
+    depth = 0
+    while isinstance(values, (list, tuple, Mapping)) and values:
+        depth, values = depth + 1, next(iter(values.values())) if isinstance(values, Mapping) else values[0]
+    n_axes = getattr(values, "ndim", None)
+    return depth + (n_axes if isinstance(n_axes, int) else as_numbers(values, "the array of predictions").ndim)
