@@ -55,7 +55,7 @@ class ConsensusPool(Identity):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 3, 500)
     >>> probs = 0.6 * np.eye(3)[[y, y, rng.integers(0, 3, 500)]] + 0.4 * rng.dirichlet([1, 1, 1], (3, 500))
-    >>> vd.ConsensusPool().fit(probs, y).combiner_.weights.argmin()
+    >>> int(vd.ConsensusPool().fit(probs, y).combiner_.weights.argmin())
     2
     """
 
