@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["scale_fixtures"]
+
 #: With NUMBA_DISABLE_JIT=1 kernels run as plain Python: coverage sees inside them, at a hundredth of the speed.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 

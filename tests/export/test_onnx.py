@@ -58,7 +58,7 @@ def assert_agreement(calibrator, predictions, dtype="float64"):
 
 
 def at_an_edge(calibrator, predictions):
-    score = calibrator._combine(predictions).confidence
+    score = calibrator._combine_in_shape(predictions)[0].confidence
     place = np.searchsorted(calibrator.edges_, score)
     edges = np.append(calibrator.edges_, np.inf)
     return (np.abs(edges[place] - score) < 1e-12) | (np.abs(edges[np.maximum(place - 1, 0)] - score) < 1e-12)

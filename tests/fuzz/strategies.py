@@ -347,6 +347,7 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "side": _choice("all", "right", "wrong"),
     "significance": _choice(2.0, 0.0, 1e9),
     "size": _choice(0.5, 0.1, 0.999),
+    "walk_forward": lambda case: st.sampled_from([None, np.arange(case.n_samples) // 3, [0] * case.n_samples]),
     "source_weights": lambda case: st.sampled_from([None, np.ones(case.n_sources), np.arange(case.n_sources)]),
     "source_names": lambda case: _names(case.n_sources, "source"),
     "sources_axis": lambda case: often(0, (None, 1, 2)),

@@ -54,9 +54,9 @@ def client():
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory, ensemble):
+def store(tmp_path_factory, blocked_ensemble):
     """The ensemble as a Zarr store with chunks of 500 samples."""
-    probs, labels = ensemble
+    probs, labels = blocked_ensemble
     path = tmp_path_factory.mktemp("store") / "probs.zarr"
     group = zarr.open_group(str(path), mode="w")
     group.create_array("probs", shape=probs.shape, chunks=CHUNKS, dtype="float32")[...] = probs
@@ -70,10 +70,10 @@ def opened(store):
 
 
 class TestLazyArrays:
-    def test_discover_gives_dask_arrays_of_the_same_bytes(self, ensemble):
-        array = da.from_array(ensemble[0], chunks=(5, 700, 4))
+    def test_discover_gives_dask_arrays_of_the_same_bytes(self, blocked_ensemble):
+        array = da.from_array(blocked_ensemble[0], chunks=(5, 700, 4))
         truth = vd.discover(array, trace=True)
-        whole = vd.discover(ensemble[0], trace=True)
+        whole = vd.discover(blocked_ensemble[0], trace=True)
         assert isinstance(truth.probs, da.Array)
         assert truth.probs.chunks == ((700, 700, 700, 700, 200), (4,))
         computed = dask.compute(*(getattr(truth, name) for name in (*FIELDS, "trace")), scheduler="threads")
@@ -91,56 +91,56 @@ class TestLazyArrays:
         assert fitted.predict_proba(array).shape == (3000, 4)
 
     @pytest.mark.parametrize("method", ["temperature", "ptde", "log-pool"])
-    def test_calibrators_give_dask_arrays(self, ensemble, method):
+    def test_calibrators_give_dask_arrays(self, blocked_ensemble, method):
         fitted = vd.fit_calibrator(*labelled_ensemble(500, seed=1), method=method).calibrator
-        array = da.from_array(ensemble[0], chunks=CHUNKS)
+        array = da.from_array(blocked_ensemble[0], chunks=CHUNKS)
         lazy = fitted.predict_proba(array), fitted.predict_confidence(array), fitted.predict(array)
-        whole = fitted.predict_all(ensemble[0])
+        whole = fitted.predict_all(blocked_ensemble[0])
         for values, expected in zip(dask.compute(*lazy, scheduler="threads"), whole, strict=True):
             assert values.dtype == expected.dtype
             np.testing.assert_allclose(values, expected, atol=2e-7)
         assert isinstance(vd.apply_calibrator(fitted, array).probs, da.Array)
 
-    def test_sources_on_the_second_axis(self, ensemble):
-        array = da.from_array(ensemble[0].swapaxes(0, 1), chunks=(600, 5, 4))
+    def test_sources_on_the_second_axis(self, blocked_ensemble):
+        array = da.from_array(blocked_ensemble[0].swapaxes(0, 1), chunks=(600, 5, 4))
         truth = vd.discover(array, sources_axis=1)
-        assert np.array_equal(truth.hv.compute(scheduler="threads"), vd.discover(ensemble[0]).hv)
+        assert np.array_equal(truth.hv.compute(scheduler="threads"), vd.discover(blocked_ensemble[0]).hv)
 
     @pytest.mark.parametrize("chunks", [(2, 500, 4), (5, 500, 2)])
-    def test_other_chunks_are_put_together_with_a_warning(self, ensemble, chunks):
-        array = da.from_array(ensemble[0], chunks=chunks)
+    def test_other_chunks_are_put_together_with_a_warning(self, blocked_ensemble, chunks):
+        array = da.from_array(blocked_ensemble[0], chunks=chunks)
         with pytest.warns(errors.RechunkWarning, match=r"moves up to .* GB between workers"):
             truth = vd.discover(array)
-        assert np.array_equal(truth.hv.compute(scheduler="threads"), vd.discover(ensemble[0]).hv)
+        assert np.array_equal(truth.hv.compute(scheduler="threads"), vd.discover(blocked_ensemble[0]).hv)
 
-    def test_bad_arrays_are_rejected(self, ensemble):
-        array = da.from_array(ensemble[0], chunks=CHUNKS)
+    def test_bad_arrays_are_rejected(self, blocked_ensemble):
+        array = da.from_array(blocked_ensemble[0], chunks=CHUNKS)
         with pytest.raises(errors.ShapeError, match="shape"):
             vd.discover(array[0])
         with pytest.raises(errors.ShapeError, match="unknown size"):
             vd.discover(array[:, array[0, :, 0] > 0.5])
         with pytest.raises(errors.ParameterError, match="not fitted on a Dask array"):
-            vd.Temperature().fit(array, ensemble[1])
+            vd.Temperature().fit(array, blocked_ensemble[1])
         with pytest.raises(errors.ParameterError, match="fit it with"):
-            vd.evaluate(array, ensemble[1], methods=["temperature"])
+            vd.evaluate(array, blocked_ensemble[1], methods=["temperature"])
         with pytest.raises(errors.ParameterError, match="leave it out for arrays"):
-            vd.evaluate(*ensemble, client=object())
+            vd.evaluate(*blocked_ensemble, client=object())
         with pytest.raises(errors.LabelError, match="give labels"):
             vd.evaluate(array)
 
 
 class TestCluster:
-    def test_truth_vectors_equal_local_ones(self, client, ensemble, opened):
+    def test_truth_vectors_equal_local_ones(self, client, blocked_ensemble, opened):
         truth = vd.discover(scale.to_dask(opened))
-        whole = vd.discover(ensemble[0])
+        whole = vd.discover(blocked_ensemble[0])
         for name, future in zip(FIELDS, client.compute([getattr(truth, name) for name in FIELDS]), strict=True):
             assert np.array_equal(future.result(), getattr(whole, name)), name
 
-    def test_evaluation_is_that_of_one_process(self, client, ensemble, opened):
+    def test_evaluation_is_that_of_one_process(self, client, blocked_ensemble, opened):
         local = vd.evaluate(opened)
         assert vd.evaluate(opened, client=client).to_dict() == local.to_dict()
-        array = da.from_array(ensemble[0], chunks=(5, 321, 4))
-        assert vd.evaluate(array, ensemble[1], client=client).to_dict() == local.to_dict()
+        array = da.from_array(blocked_ensemble[0], chunks=(5, 321, 4))
+        assert vd.evaluate(array, blocked_ensemble[1], client=client).to_dict() == local.to_dict()
 
     def test_calibrators_are_fitted_and_scored_on_the_cluster(self, client, opened):
         methods = ["mean", "temperature", "isotonic"]
@@ -153,8 +153,8 @@ class TestCluster:
             scale.apply_calibrator(fitted, opened, out=tmp_path / target, client=client)
             (tmp_path / "local").mkdir(exist_ok=True)
             scale.apply_calibrator(fitted, opened, out=tmp_path / "local" / target)
-            files = [tmp_path / target] if target.endswith("npz") else sorted((tmp_path / target).rglob("*"))
-            for file in files:
+            blocked_files = [tmp_path / target] if target.endswith("npz") else sorted((tmp_path / target).rglob("*"))
+            for file in blocked_files:
                 other = tmp_path / "local" / file.relative_to(tmp_path)
                 assert file.is_dir() or file.read_bytes() == other.read_bytes()
 
@@ -163,11 +163,11 @@ class TestCluster:
         assert client.submit(resolve_threads, 2, pure=False).result() == 2
         assert resolve_threads(None) == len(os.sched_getaffinity(0))
 
-    def test_bad_number_names_the_sample_of_the_whole(self, client, ensemble, tmp_path):
-        probs = ensemble[0].copy()
+    def test_bad_number_names_the_sample_of_the_whole(self, client, blocked_ensemble, tmp_path):
+        probs = blocked_ensemble[0].copy()
         probs[3, 2222, 0] = np.nan
         np.save(tmp_path / "bad.npy", probs)
-        opened = scale.open(tmp_path / "bad.npy", ensemble[1], block_memory=BLOCK_MEMORY)
+        opened = scale.open(tmp_path / "bad.npy", blocked_ensemble[1], block_memory=BLOCK_MEMORY)
         with pytest.raises(errors.NotFiniteError, match="source 3, sample 2222"):
             vd.evaluate(opened, client=client)
         with pytest.raises(errors.NotFiniteError, match="source 3, sample 2222"):
@@ -177,9 +177,9 @@ class TestCluster:
             scale.apply_calibrator(fitted, opened, out=tmp_path / "result.zarr", client=client)
         assert not (tmp_path / "result.zarr").exists()
 
-    def test_arrays_in_memory_have_no_workers(self, client, ensemble):
+    def test_arrays_in_memory_have_no_workers(self, client, blocked_ensemble):
         with pytest.raises(errors.ParameterError, match="workers read predictions from a file"):
-            vd.evaluate(scale.open(*ensemble), client=client)
+            vd.evaluate(scale.open(*blocked_ensemble), client=client)
 
 
 def test_data_are_read_by_the_workers(tmp_path, monkeypatch, client):
@@ -220,10 +220,10 @@ def wait_for(path, block, block_info=None):
     return block
 
 
-def test_killed_worker_changes_nothing(ensemble, tmp_path):
+def test_killed_worker_changes_nothing(blocked_ensemble, tmp_path):
     flag = tmp_path / "continue"
     with cluster_of(2) as client:
-        array = da.from_array(ensemble[0], chunks=(5, 250, 4))
+        array = da.from_array(blocked_ensemble[0], chunks=(5, 250, 4))
         slow = array.map_blocks(lambda block, block_info=None: wait_for(flag, block, block_info), dtype=np.float32)
         truth = vd.discover(slow)
         futures = client.compute([getattr(truth, name) for name in FIELDS])
@@ -236,7 +236,7 @@ def test_killed_worker_changes_nothing(ensemble, tmp_path):
         os.kill(pids[0], signal.SIGKILL)
         flag.touch()
         results = client.gather(futures)
-    whole = vd.discover(ensemble[0])
+    whole = vd.discover(blocked_ensemble[0])
     for name, values in zip(FIELDS, results, strict=True):
         assert np.array_equal(values, getattr(whole, name)), name
 
@@ -248,18 +248,18 @@ def fill_memory(block):
     return block * taken[0]
 
 
-def test_worker_out_of_memory_has_a_clear_message(ensemble):
+def test_worker_out_of_memory_has_a_clear_message(blocked_ensemble):
     with cluster_of(1, memory_limit="600MB", allowed_failures=0) as client:
         large = da.zeros((50, 1000, 2000), chunks=(50, 1000, 2000), dtype=np.float32)
         with pytest.raises(
             errors.WorkerError, match=r"samples 0 to 999 take 400 MB .* this Dask worker may use 600 MB"
         ):
             vd.evaluate(large, np.zeros(1000, int), methods=["mean"], client=client)
-        dying = da.from_array(ensemble[0], chunks=CHUNKS).map_blocks(
-            fill_memory, dtype=np.float32, meta=ensemble[0][:0]
+        dying = da.from_array(blocked_ensemble[0], chunks=CHUNKS).map_blocks(
+            fill_memory, dtype=np.float32, meta=blocked_ensemble[0][:0]
         )
         with pytest.raises(errors.WorkerError, match="too little memory"):
-            vd.evaluate(dying, ensemble[1], methods=["mean"], client=client)
+            vd.evaluate(dying, blocked_ensemble[1], methods=["mean"], client=client)
 
 
 def test_workers_option_starts_a_cluster(store, tmp_path):

@@ -20,14 +20,14 @@ FROM_STATES = {"histogram": 2e-3, "isotonic": 2e-3, "platt": 1e-5, "spline": 1e-
 
 
 @pytest.fixture
-def opened(files):
-    return scale.open(files / "probs.npy", files / "labels.npy", block_memory=BLOCK_MEMORY)
+def opened(blocked_files):
+    return scale.open(blocked_files / "probs.npy", blocked_files / "labels.npy", block_memory=BLOCK_MEMORY)
 
 
 class TestEvaluate:
-    def test_scores_are_those_in_memory_within_their_bounds(self, ensemble, opened):
+    def test_scores_are_those_in_memory_within_their_bounds(self, blocked_ensemble, opened):
         methods = ["members", "mean", "tde", "atde", "temperature", "platt"]
-        whole, blocked = vd.evaluate(*ensemble, methods=methods), vd.evaluate(opened, methods=methods)
+        whole, blocked = vd.evaluate(*blocked_ensemble, methods=methods), vd.evaluate(opened, methods=methods)
         assert blocked.protocol == whole.protocol == "held-out half"
         assert [scores.method for scores in blocked.methods] == [scores.method for scores in whole.methods]
         for scores in whole.methods:
@@ -42,15 +42,15 @@ class TestEvaluate:
                 if row.floor is not None:
                     assert other.summary[row.metric].floor == pytest.approx(row.floor, rel=0.2)
 
-    def test_blocks_of_any_size_give_the_same_states(self, ensemble):
+    def test_blocks_of_any_size_give_the_same_states(self, blocked_ensemble):
         results = []
         for memory in (1 << 16, 1 << 17, 1 << 22):
-            opened = scale.open(*ensemble, block_memory=memory)
+            opened = scale.open(*blocked_ensemble, block_memory=memory)
             results.append(vd.evaluate(opened, methods=["members", "mean", "atde"], floors=False).to_dict())
         assert results[0] == results[1] == results[2]
 
-    def test_unknown_labels_are_left_out(self, ensemble):
-        probs, labels = ensemble
+    def test_unknown_labels_are_left_out(self, blocked_ensemble):
+        probs, labels = blocked_ensemble
         some = labels.copy()
         some[100:900] = -1
         blocked = vd.evaluate(
@@ -61,11 +61,11 @@ class TestEvaluate:
         assert blocked["mean"].summary.n_samples == 2200
         assert blocked["mean"].summary["nll"].value == pytest.approx(whole["mean"].summary["nll"].value, abs=1e-9)
 
-    def test_absent_sources_are_counted_once(self, ensemble):
-        probs = ensemble[0].copy()
+    def test_absent_sources_are_counted_once(self, blocked_ensemble):
+        probs = blocked_ensemble[0].copy()
         probs[1, 100:200] = np.nan
         probs[4] = np.nan
-        opened = scale.open(probs, ensemble[1], block_memory=BLOCK_MEMORY)
+        opened = scale.open(probs, blocked_ensemble[1], block_memory=BLOCK_MEMORY)
         with pytest.warns(errors.AbsentSourceWarning) as caught:
             evaluation = vd.evaluate(opened, methods=["members", "mean"], floors=False)
         assert sorted(str(warning.message)[:20] for warning in caught) == [
@@ -74,11 +74,11 @@ class TestEvaluate:
         ]
         assert evaluation["source:1"].summary.n_samples == 2900
 
-    def test_intervals_and_missing_labels_are_rejected(self, ensemble, opened):
+    def test_intervals_and_missing_labels_are_rejected(self, blocked_ensemble, opened):
         with pytest.raises(errors.ParameterError, match="intervals need all predictions in memory"):
             vd.evaluate(opened, intervals=True)
         with pytest.raises(errors.LabelError, match="needs labels"):
-            vd.evaluate(scale.open(ensemble[0]))
+            vd.evaluate(scale.open(blocked_ensemble[0]))
 
     def test_bound_is_in_the_json(self, opened):
         summary = vd.evaluate(opened, methods=["mean"], floors=False).to_dict()["methods"][0]["summary"]
@@ -88,10 +88,10 @@ class TestEvaluate:
 
 class TestFit:
     @pytest.mark.parametrize("method", FROM_STATES)
-    def test_fit_from_states_is_near_the_fit_in_memory(self, ensemble, opened, method):
+    def test_fit_from_states_is_near_the_fit_in_memory(self, blocked_ensemble, opened, method):
         make = vd.calibrators()[method]
-        blocked, whole = make().fit(opened), make().fit(*ensemble)
-        gaps = np.abs(blocked.predict_confidence(ensemble[0]) - whole.predict_confidence(ensemble[0]))
+        blocked, whole = make().fit(opened), make().fit(*blocked_ensemble)
+        gaps = np.abs(blocked.predict_confidence(blocked_ensemble[0]) - whole.predict_confidence(blocked_ensemble[0]))
         assert np.quantile(gaps, 0.99) < FROM_STATES[method]
         assert blocked.n_sources_ == 5
 
@@ -135,27 +135,27 @@ class TestFit:
         assert sums.nodes[:-1].max() == pytest.approx(np.log(50))
 
     @pytest.mark.parametrize("method", ["matrix", "ptde", "ets", "consensus+temperature"])
-    def test_other_methods_name_their_subsample(self, ensemble, method):
-        opened = scale.open(*ensemble, block_memory=BLOCK_MEMORY)
+    def test_other_methods_name_their_subsample(self, blocked_ensemble, method):
+        opened = scale.open(*blocked_ensemble, block_memory=BLOCK_MEMORY)
         with pytest.warns(errors.SubsampleWarning, match=r"is fitted on \d+ of 3,000 samples.*random_state=0"):
             first = vd.fit_calibrator(opened, method=method)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", errors.SubsampleWarning)
             second = vd.fit_calibrator(opened, method=method)
         assert first.to_dict() == second.to_dict()
-        probs = ensemble[0][:, :50]
+        probs = blocked_ensemble[0][:, :50]
         assert np.array_equal(first.calibrator.predict_proba(probs), second.calibrator.predict_proba(probs))
 
-    def test_subsample_of_everything_is_the_fit_in_memory(self, ensemble):
-        opened = scale.open(*ensemble, block_memory=1 << 22)
+    def test_subsample_of_everything_is_the_fit_in_memory(self, blocked_ensemble):
+        opened = scale.open(*blocked_ensemble, block_memory=1 << 22)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             blocked = vd.fit_calibrator(opened, method="vector").calibrator
-        whole = vd.fit_calibrator(*ensemble, method="vector").calibrator
-        assert np.array_equal(blocked.predict_proba(ensemble[0]), whole.predict_proba(ensemble[0]))
+        whole = vd.fit_calibrator(*blocked_ensemble, method="vector").calibrator
+        assert np.array_equal(blocked.predict_proba(blocked_ensemble[0]), whole.predict_proba(blocked_ensemble[0]))
 
-    def test_fit_state_of_merged_states(self, ensemble):
-        probs, labels = ensemble
+    def test_fit_state_of_merged_states(self, blocked_ensemble):
+        probs, labels = blocked_ensemble
         mean = probs.mean(axis=0, dtype=np.float64)
         states = [CalibrationState().update(labels[k::3], mean[k::3]) for k in range(3)]
         fitted = vd.Isotonic().fit_state(states[0].merge(*states[1:]), n_classes=4, n_sources=5)
@@ -169,19 +169,19 @@ class TestFit:
 
 
 class TestReport:
-    def test_report_names_its_subsample(self, ensemble, tmp_path):
-        opened = scale.open(*ensemble, block_memory=BLOCK_MEMORY)
+    def test_report_names_its_subsample(self, blocked_ensemble, tmp_path):
+        opened = scale.open(*blocked_ensemble, block_memory=BLOCK_MEMORY)
         with pytest.warns(errors.SubsampleWarning, match=r"about 1,638 of 3,000 samples"):
             report = vd.build_report(opened, method="temperature", intervals=False, out=tmp_path / "report.html")
         assert report.data.verdict.startswith("About 1,638 of 3,000 samples, chosen at random (random_state=0). ")
         assert "About 1,638 of 3,000 samples" in (tmp_path / "report.html").read_text()
-        hv = vd.discover(ensemble[0]).hv
+        hv = vd.discover(blocked_ensemble[0]).hv
         assert all(hv[sample.sample] == np.float32(sample.hv) for sample in report.data.disputed)
 
 
 class TestCommands:
-    def test_evaluate_in_blocks(self, files):
-        arguments = ("evaluate", files / "probs.npy", "--labels", files / "labels.npy", "--json")
+    def test_evaluate_in_blocks(self, blocked_files):
+        arguments = ("evaluate", blocked_files / "probs.npy", "--labels", blocked_files / "labels.npy", "--json")
         whole = veridical_in_process(*arguments, "--no-intervals")
         blocked = veridical_in_process(*arguments, "--block-memory", "128K")
         assert (whole.returncode, blocked.returncode) == (0, 0), blocked.stderr
@@ -192,47 +192,53 @@ class TestCommands:
         assert rejected.returncode == 2
         assert "intervals" in rejected.stderr
 
-    def test_calibrate_and_apply_in_blocks(self, files):
-        source = (files / "probs.npy", "--labels", files / "labels.npy", "--block-memory", "128K")
-        done = veridical_in_process("calibrate", *source, "--method", "platt", "--out", files / "cal.json")
+    def test_calibrate_and_apply_in_blocks(self, blocked_files):
+        source = (blocked_files / "probs.npy", "--labels", blocked_files / "labels.npy", "--block-memory", "128K")
+        done = veridical_in_process("calibrate", *source, "--method", "platt", "--out", blocked_files / "cal.json")
         assert done.returncode == 0, done.stderr
-        done = veridical_in_process("apply", files / "cal.json", *source, "--out", files / "result.zarr")
+        done = veridical_in_process(
+            "apply", blocked_files / "cal.json", *source, "--out", blocked_files / "result.zarr"
+        )
         assert done.returncode == 0, done.stderr
         assert "3000 samples" in " ".join(done.stdout.split())
-        again = veridical_in_process("apply", files / "cal.json", *source, "--out", files / "again.zarr", "--resume")
+        again = veridical_in_process(
+            "apply", blocked_files / "cal.json", *source, "--out", blocked_files / "again.zarr", "--resume"
+        )
         assert again.returncode == 0, again.stderr
-        calibrated = vd.load(files / "result.zarr")
-        assert np.array_equal(calibrated.values, vd.load(files / "again.zarr").values)
+        calibrated = vd.load(blocked_files / "result.zarr")
+        assert np.array_equal(calibrated.values, vd.load(blocked_files / "again.zarr").values)
 
-    def test_report_in_blocks(self, files):
-        source = (files / "probs.npy", "--labels", files / "labels.npy", "--block-memory", "128K")
-        done = veridical("report", *source, "--method", "temperature", "--out", files / "report.html")
+    def test_report_in_blocks(self, blocked_files):
+        source = (blocked_files / "probs.npy", "--labels", blocked_files / "labels.npy", "--block-memory", "128K")
+        done = veridical("report", *source, "--method", "temperature", "--out", blocked_files / "report.html")
         assert done.returncode == 0, done.stderr
         assert "samples, chosen at random" in done.stderr
 
     @pytest.mark.parametrize("size", ["much", "12X", "", "1.2.3G"])
-    def test_bad_size_is_rejected(self, files, size):
-        done = veridical_in_process("evaluate", files / "probs.npy", "--block-memory", size)
+    def test_bad_size_is_rejected(self, blocked_files, size):
+        done = veridical_in_process("evaluate", blocked_files / "probs.npy", "--block-memory", size)
         assert done.returncode == 2
         assert "512M" in done.stderr
 
-    def test_resume_needs_blocks(self, files):
-        vd.Temperature().fit(*labelled_ensemble(500)).save(files / "cal.json")
-        done = veridical_in_process("apply", files / "cal.json", files / "probs.npy", "-o", files / "a.npz", "--resume")
+    def test_resume_needs_blocks(self, blocked_files):
+        vd.Temperature().fit(*labelled_ensemble(500)).save(blocked_files / "cal.json")
+        done = veridical_in_process(
+            "apply", blocked_files / "cal.json", blocked_files / "probs.npy", "-o", blocked_files / "a.npz", "--resume"
+        )
         assert done.returncode == 2
         assert "--block-memory" in done.stderr
 
-    def test_large_files_are_read_in_blocks(self, files, monkeypatch):
+    def test_large_files_are_read_in_blocks(self, blocked_files, monkeypatch):
         monkeypatch.setattr("veridical.scale.opening.STREAM_ABOVE", 10_000)
-        arguments = ("evaluate", files / "probs.npy", "--labels", files / "labels.npy", "--json")
+        arguments = ("evaluate", blocked_files / "probs.npy", "--labels", blocked_files / "labels.npy", "--json")
         done = veridical_in_process(*arguments)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["data"]["sha256"] == ""
 
 
-def test_large_maps_are_worked_on_in_blocks(files, monkeypatch):
-    labels = np.load(files / "labels.npy")
-    for predictions in (np.load(files / "probs.npy", mmap_mode="r"), vd.load(files / "probs.npy")):
+def test_large_maps_are_worked_on_in_blocks(blocked_files, monkeypatch):
+    labels = np.load(blocked_files / "labels.npy")
+    for predictions in (np.load(blocked_files / "probs.npy", mmap_mode="r"), vd.load(blocked_files / "probs.npy")):
         assert vd.evaluate(predictions, labels, methods=["mean"], floors=False)["mean"].summary["ece"].bound is None
         with monkeypatch.context() as patch:
             patch.setattr("veridical._dispatch.STREAM_ABOVE", 10_000)

@@ -20,8 +20,8 @@ TARGETS = ("result.zarr", "result.npz", "result")
 
 
 @pytest.fixture
-def opened(files):
-    return scale.open(files / "probs.npy", files / "labels.npy", block_memory=BLOCK_MEMORY)
+def opened(blocked_files):
+    return scale.open(blocked_files / "probs.npy", blocked_files / "labels.npy", block_memory=BLOCK_MEMORY)
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def contents(path):
 class TestDiscover:
     @pytest.mark.parametrize("kind", ["probs", "logits", "log_probs"])
     @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-    def test_blocks_have_the_same_bytes(self, ensemble, kind, dtype):
-        probs = ensemble[0].astype(np.float64)
+    def test_blocks_have_the_same_bytes(self, blocked_ensemble, kind, dtype):
+        probs = blocked_ensemble[0].astype(np.float64)
         scores = (probs if kind == "probs" else np.log(probs)).astype(dtype)
         whole = vd.discover(scores, kind=kind, trace=True)
         blocked = vd.discover(scale.open(scores, kind=kind, block_memory=BLOCK_MEMORY), trace=True)
@@ -48,15 +48,15 @@ class TestDiscover:
             assert np.array_equal(getattr(whole, name), getattr(blocked, name)), name
 
     @pytest.mark.parametrize("target", TARGETS)
-    def test_result_is_written(self, ensemble, opened, tmp_path, target):
-        whole = vd.discover(ensemble[0])
+    def test_result_is_written(self, blocked_ensemble, opened, tmp_path, target):
+        whole = vd.discover(blocked_ensemble[0])
         written = scale.discover(opened, out=tmp_path / target)
         for name in FIELDS:
             assert np.array_equal(getattr(whole, name), getattr(written, name)[:]), name
         assert not list(tmp_path.glob(".*partial"))
 
-    def test_absent_sources_are_skipped(self, ensemble):
-        probs = ensemble[0].copy()
+    def test_absent_sources_are_skipped(self, blocked_ensemble):
+        probs = blocked_ensemble[0].copy()
         probs[1, 2000:2100] = np.nan
         blocked = scale.open(probs, block_memory=BLOCK_MEMORY)
         assert np.array_equal(vd.discover(blocked, missing="skip").probs, vd.discover(probs, missing="skip").probs)
@@ -70,16 +70,16 @@ class TestDiscover:
 
 
 class TestConsensus:
-    def test_sums_of_blocks_merge(self, ensemble, opened, tmp_path):
-        whole = vd.consensus(ensemble[0])
+    def test_sums_of_blocks_merge(self, blocked_ensemble, opened, tmp_path):
+        whole = vd.consensus(blocked_ensemble[0])
         for blocked in (vd.consensus(opened), scale.consensus(opened, out=tmp_path / "result.zarr")):
             np.testing.assert_allclose(blocked.skill, whole.skill, atol=1e-6)
             np.testing.assert_allclose(blocked.probs[:], whole.probs, atol=1e-6)
             np.testing.assert_allclose(blocked.effective_sources[:], whole.effective_sources, atol=1e-4)
             assert np.array_equal(blocked.n_samples, whole.n_samples)
 
-    def test_gaps_and_labels_of_the_mean(self, ensemble):
-        probs = ensemble[0].copy()
+    def test_gaps_and_labels_of_the_mean(self, blocked_ensemble):
+        probs = blocked_ensemble[0].copy()
         probs[0, ::3] = np.nan
         blocked = vd.consensus(scale.open(probs, block_memory=BLOCK_MEMORY), accuracy_preserving=True)
         whole = vd.consensus(probs, accuracy_preserving=True)
@@ -102,9 +102,9 @@ class TestConsensus:
 
 class TestApply:
     @pytest.mark.parametrize("method", ["temperature", "histogram", "ptde", "log-pool", "auto"])
-    def test_blocks_give_the_same_predictions(self, ensemble, opened, method):
+    def test_blocks_give_the_same_predictions(self, blocked_ensemble, opened, method):
         fitted = vd.fit_calibrator(*labelled_ensemble(500, seed=1), method=method).calibrator
-        whole = vd.apply_calibrator(fitted, ensemble[0])
+        whole = vd.apply_calibrator(fitted, blocked_ensemble[0])
         blocked = vd.apply_calibrator(fitted, opened)
         np.testing.assert_allclose(blocked.probs, whole.probs, atol=2e-7)
         np.testing.assert_allclose(blocked.confidence, whole.confidence, atol=1e-12)
@@ -156,7 +156,7 @@ class TestResume:
         assert contents(tmp_path / target) == contents(tmp_path / "whole" / target)
         assert not list(tmp_path.glob(".*partial"))
 
-    def test_killed_process_is_continued(self, files, calibrator):
+    def test_killed_process_is_continued(self, blocked_files, calibrator):
         program = """
 import os, signal, sys, veridical as vd
 from veridical import scale
@@ -168,35 +168,35 @@ def progress(done, total, what):
         os.kill(os.getpid(), signal.SIGKILL)
 scale.apply_calibrator(vd.load_calibrator("cal.json"), opened, out="result.npz", progress=progress)
 """
-        calibrator.save(files / "cal.json")
-        done = subprocess.run([sys.executable, "-c", program], cwd=files, check=False)
+        calibrator.save(blocked_files / "cal.json")
+        done = subprocess.run([sys.executable, "-c", program], cwd=blocked_files, check=False)
         assert done.returncode == -9
-        assert not (files / "result.npz").exists()
-        opened = scale.open(files / "probs.npy", files / "labels.npy", block_memory=BLOCK_MEMORY)
-        loaded = vd.load_calibrator(files / "cal.json")
+        assert not (blocked_files / "result.npz").exists()
+        opened = scale.open(blocked_files / "probs.npy", blocked_files / "labels.npy", block_memory=BLOCK_MEMORY)
+        loaded = vd.load_calibrator(blocked_files / "cal.json")
         starts = []
         scale.apply_calibrator(
-            loaded, opened, out=files / "result.npz", resume=True, progress=lambda done, *_: starts.append(done)
+            loaded, opened, out=blocked_files / "result.npz", resume=True, progress=lambda done, *_: starts.append(done)
         )
         assert starts[0] >= 1500 - opened.block_size  # the finished blocks are not computed again
-        scale.apply_calibrator(loaded, opened, out=files / "again.npz")
-        assert (files / "result.npz").read_bytes() == (files / "again.npz").read_bytes()
+        scale.apply_calibrator(loaded, opened, out=blocked_files / "again.npz")
+        assert (blocked_files / "result.npz").read_bytes() == (blocked_files / "again.npz").read_bytes()
 
-    def test_other_job_is_rejected(self, files, opened, calibrator):
+    def test_other_job_is_rejected(self, blocked_files, opened, calibrator):
         with pytest.raises(StopError):
-            scale.apply_calibrator(calibrator, opened, out=files / "result.zarr", progress=stop_after(1000))
+            scale.apply_calibrator(calibrator, opened, out=blocked_files / "result.zarr", progress=stop_after(1000))
         other = vd.Temperature(loss="mse").fit(*labelled_ensemble(500, seed=2))
         with pytest.raises(errors.ParameterError, match="calibrator was"):
-            scale.apply_calibrator(other, opened, out=files / "result.zarr", resume=True)
-        smaller = scale.open(files / "probs.npy", files / "labels.npy", block_memory=1 << 16)
+            scale.apply_calibrator(other, opened, out=blocked_files / "result.zarr", resume=True)
+        smaller = scale.open(blocked_files / "probs.npy", blocked_files / "labels.npy", block_memory=1 << 16)
         with pytest.raises(errors.ParameterError, match="block size was"):
-            scale.apply_calibrator(calibrator, smaller, out=files / "result.zarr", resume=True)
+            scale.apply_calibrator(calibrator, smaller, out=blocked_files / "result.zarr", resume=True)
         with pytest.raises(errors.ParameterError, match="function was"):
-            scale.discover(opened, out=files / "result.zarr", resume=True)
-        os.utime(files / "probs.npy", ns=(0, 10**18))
-        reopened = scale.open(files / "probs.npy", files / "labels.npy", block_memory=BLOCK_MEMORY)
+            scale.discover(opened, out=blocked_files / "result.zarr", resume=True)
+        os.utime(blocked_files / "probs.npy", ns=(0, 10**18))
+        reopened = scale.open(blocked_files / "probs.npy", blocked_files / "labels.npy", block_memory=BLOCK_MEMORY)
         with pytest.raises(errors.ParameterError, match="input was"):
-            scale.apply_calibrator(calibrator, reopened, out=files / "result.zarr", resume=True)
+            scale.apply_calibrator(calibrator, reopened, out=blocked_files / "result.zarr", resume=True)
 
     def test_resume_without_a_beginning_starts(self, opened, calibrator, tmp_path):
         scale.apply_calibrator(calibrator, opened, out=tmp_path / "result.npz", resume=True)
@@ -219,19 +219,19 @@ def small_disk(folder, size):
 
 
 class TestFaults:
-    def test_bad_number_names_the_sample_of_the_whole(self, ensemble, tmp_path):
-        probs = ensemble[0].copy()
+    def test_bad_number_names_the_sample_of_the_whole(self, blocked_ensemble, tmp_path):
+        probs = blocked_ensemble[0].copy()
         probs[2, 2345, 1] = np.nan
         np.save(tmp_path / "bad.npy", probs)
         with pytest.raises(errors.NotFiniteError, match="source 2, sample 2345: the probability of class 1 is nan"):
             scale.discover(scale.open(tmp_path / "bad.npy", block_memory=BLOCK_MEMORY), out=tmp_path / "result.zarr")
         assert not (tmp_path / "result.zarr").exists()
 
-    def test_earlier_result_survives_a_failure(self, ensemble, opened, calibrator, tmp_path):
+    def test_earlier_result_survives_a_failure(self, blocked_ensemble, opened, calibrator, tmp_path):
         for target in TARGETS:
             scale.apply_calibrator(calibrator, opened, out=tmp_path / target)
             before = contents(tmp_path / target)
-            bad = ensemble[0].copy()
+            bad = blocked_ensemble[0].copy()
             bad[0, 2999] = 0.0
             with pytest.raises(errors.NotNormalisedError, match="sample 2999"):
                 scale.apply_calibrator(calibrator, scale.open(bad, block_memory=BLOCK_MEMORY), out=tmp_path / target)

@@ -45,7 +45,7 @@ def test_kinds_and_axes(kind, sources_axis, rng, monkeypatch):
     scores = np.log(probs).swapaxes(0, sources_axis)
     calibrator = vd.PTDE(kind=kind, sources_axis=sources_axis, random_state=0).fit(scores, labels)
     some = scores.take(range(1, 20), axis=1 - sources_axis)
-    assert isinstance(calibrator._combine(some), CombinedArray)
+    assert isinstance(calibrator._combine_in_shape(some)[0], CombinedArray)
     quick = calibrator.predict_all(some)
     monkeypatch.setattr(_numpy_kernels, "MOST_SAMPLES", -1)
     for twin, kernel in zip(quick, calibrator.predict_all(some), strict=True):

@@ -33,7 +33,7 @@ from veridical.combine.combiner import Combiner, fit_combiner
 from veridical.combine.pools import over_rows
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
-from veridical.combine.small_arrays import combine_array
+from veridical.combine.small_arrays import combine_array, plain_array
 from veridical.errors import ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
@@ -349,8 +349,8 @@ class Calibrator(ParametersAsFields):
 
     def _combine_array(self, values: Any) -> Combined | None:
         """A small array that fits, in the shortest way; None for everything else."""
-        kind = self.kind
-        if type(values) is not np.ndarray or self.combiner_.name != "mean" or self.kind_of_arrays != kind:
+        kind, values = self.kind, plain_array(values, self.sources_axis)
+        if values is None or self.combiner_.name != "mean" or self.kind_of_arrays != kind:
             return None
         combined = None if kind == "binary" else combine_array(values, kind, self.sources_axis, self)
         fits = combined is not None and combined.n_classes == self.n_classes_

@@ -141,22 +141,18 @@ def _folds(n_samples: int) -> list[tuple[Array, Array]]:
 
 
 def choose_strength(n_samples: int, losses: Callable[[float, Array, Array], Floats]) -> float:
-    """The strength of the pull whose fits predict held-out samples best; the strongest within one standard error.
+    """The strength of the pull whose fits predict held-out samples best; the strongest of equal ones.
 
-    ``losses(strength, fitted_on, held_out)`` are the losses of held-out samples.  With few samples everything is
-    within one standard error of everything else, and the pull is strong.
+    ``losses(strength, fitted_on, held_out)`` are the losses of held-out samples.
     """
     if n_samples < 2 * _FOLDS:
         return STRENGTHS[-1]
     folds = _folds(n_samples)
-    by_strength = [np.concatenate([losses(strength, *fold) for fold in folds]) for strength in STRENGTHS]
-    best = min(by_strength, key=lambda own: float(own.mean()))
-    close = [
-        strength
-        for strength, own in zip(STRENGTHS, by_strength, strict=True)
-        if (own - best).mean() <= (own - best).std() / math.sqrt(len(best))
-    ]
-    return close[-1]
+
+    def mean_loss(strength: float) -> float:
+        return float(np.concatenate([losses(strength, *fold) for fold in folds]).mean())
+
+    return min(reversed(STRENGTHS), key=mean_loss)
 
 
 def fit_linear_pool(predictions: Predictions, labels: Labels, n_threads: int | None = None) -> Floats:

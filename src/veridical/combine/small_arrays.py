@@ -71,6 +71,16 @@ class CombinedArray(Combined):
 _OPTIONS = make_options(Predictions(np.full((1, 1, 2), 0.5)), skip_missing=False)
 
 
+def plain_array(values: Any, sources_axis: int) -> Array | None:
+    """An array as it is, or a few small ones of equal shape and dtype, one per source, stacked; None for all else."""
+    if type(values) is np.ndarray:
+        return values
+    if type(values) is not list or sources_axis != 0 or not all(type(source) is np.ndarray for source in values):
+        return None
+    same = len({(source.shape, source.dtype) for source in values}) == 1 and values[0].ndim == 2
+    return np.stack(values) if same and is_small(len(values[0]), len(values) * values[0].size) else None
+
+
 def combine_array(values: Array, kind: Kind, sources_axis: int, options: CombineOptions) -> Combined | None:
     """The mean of a small array of valid scores whose labels are clear; None for everything else."""
     if values.ndim != 3 or values.dtype not in _EXACT:

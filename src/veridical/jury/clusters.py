@@ -12,8 +12,10 @@ def order_by_dependence(dependence: Any) -> list[int]:
 
     Examples
     --------
-    >>> order_by_dependence([[1, 0, 0.9], [0, 1, 0], [0.9, 0, 1]])
-    [1, 0, 2]
+    Sources 0 and 2 stand together:
+
+    >>> order_by_dependence([[1, 0, 0.9], [0, 1, 0.1], [0.9, 0.1, 1]])
+    [1, 2, 0]
     """
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform

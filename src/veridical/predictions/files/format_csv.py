@@ -48,7 +48,8 @@ def _read_table(path: Path, group_column: str | None) -> Table:
             lines = csv.reader(file, strict=True)
             names = [name.strip() for name in next(lines, [])]
             check_header(names, path)
-            place_of = {name: names.index(column) for column, name in standard_names(names, group_column, path).items()}
+            places = {column: place for place, column in enumerate(names)}
+            place_of = {name: places[column] for column, name in standard_names(names, group_column, path).items()}
             classes = check_header(list(place_of), path)
             first, *rest = (place_of[name] for name in classes)
             # With two places itemgetter gives tuples; with one it would give the entry itself.
