@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["scale_fixtures"]
-
 #: With NUMBA_DISABLE_JIT=1 kernels run as plain Python: coverage sees inside them, at a hundredth of the speed.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
@@ -133,3 +131,20 @@ def real_ensemble(request: pytest.FixtureRequest) -> tuple[str, np.ndarray, np.n
 def rng() -> np.random.Generator:
     """A generator with a fixed seed."""
     return np.random.default_rng(int(os.environ.get("VERIDICAL_TEST_SEED", "0")))
+
+
+@pytest.fixture(scope="session")
+def blocked_ensemble() -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities (5, 3000, 4) and labels: a few blocks of samples."""
+    from blocked_ensembles import labelled_ensemble
+
+    return labelled_ensemble()  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def blocked_files(blocked_ensemble: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> Path:
+    """A directory with that ensemble as probs.npy and labels.npy."""
+    probs, labels = blocked_ensemble
+    np.save(tmp_path / "probs.npy", probs)
+    np.save(tmp_path / "labels.npy", labels)
+    return tmp_path

@@ -288,6 +288,7 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "candidates": _choice(None, ["temperature"], [("mean", "temperature")], ["mean", "irova"]),
     "chosen": _choice(None, "mean"),
     "classes": lambda case: _names(case.n_classes, "class"),
+    "client": _choice(None),
     "class_axis": _choice(None, -1, 2),
     "class_names": lambda case: _names(case.n_classes, "class"),
     "combine": _choice("mean", "atde", "linear-pool", "log-pool", "consensus"),
@@ -347,7 +348,6 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "side": _choice("all", "right", "wrong"),
     "significance": _choice(2.0, 0.0, 1e9),
     "size": _choice(0.5, 0.1, 0.999),
-    "walk_forward": lambda case: st.sampled_from([None, np.arange(case.n_samples) // 3, [0] * case.n_samples]),
     "source_weights": lambda case: st.sampled_from([None, np.ones(case.n_sources), np.arange(case.n_sources)]),
     "source_names": lambda case: _names(case.n_sources, "source"),
     "sources_axis": lambda case: often(0, (None, 1, 2)),
@@ -358,6 +358,7 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "trace": _choice(False, True),
     "values": lambda case: st.just(case.ensemble),
     "votes": lambda case: st.sampled_from([_votes(case), case.scores, {"item 0": {"juror 0": "class 0"}}]),
+    "walk_forward": lambda case: st.sampled_from([None, np.arange(case.n_samples) // 3, [0] * case.n_samples]),
     "weight": _weights,
     "y_true": lambda case: st.just(case.labels),
 }  # fmt: skip
