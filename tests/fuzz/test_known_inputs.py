@@ -48,6 +48,7 @@ REFUSED = {
     "progress that cannot be called": lambda: vd.fit_calibrator(PROBS, LABELS, method="mean", progress=b"x"),
     "known answers that raise": lambda: vd.judge(np.zeros((3, 4), int), Hostile()),
     "known answers without an axis": lambda: vd.judge(np.zeros((3, 4), int), 5),
+    "number as sample ids": lambda: vd.Predictions(PROBS, sample_ids=5),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }

@@ -380,3 +380,26 @@ def test_other_file_named_as_archive_is_recognised(tmp_path):
     (tmp_path / "other.pt").write_bytes(b"PAR1" + bytes(50))
     with pytest.raises(errors.CorruptFileError, match=r"is not a \.pt file of tensors .*; it looks like a \.parquet"):
         vd.load(tmp_path / "other.pt")
+
+
+def test_parquet_statistics_that_contradict_the_schema_do_not_end_the_process(tmp_path):
+    """pyarrow 26 calls abort() when it is asked for the metadata of such a column."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "probs.parquet"
+    pq.write_table(pa.table({"cat": [0.5, 0.25], "dog": [0.5, 0.75]}), path)
+    good = path.read_bytes()
+    # A column that may have nulls becomes one that may not: fewer levels than its statistics count.
+    bad = good.replace(b"\x25\x02\x18\x03cat", b"\x25\x00\x18\x03cat")
+    assert bad != good
+    path.write_bytes(bad)
+    program = """
+import sys, veridical as vd
+try:
+    vd.load(sys.argv[1])
+except vd.errors.FileFormatError:
+    print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from veridical._extras import require
 from veridical.errors import CorruptFileError, FileFormatError
+from veridical.predictions.files.format_parquet import read_all_columns
 
 #: What the columns with a meaning may be called.
 ITEM = ("item", "sample", "task", "question")
@@ -57,20 +58,15 @@ def _read_csv(path: Path) -> dict[str, list[Any]]:
 
 
 def _check_names(names: Sequence[str], path: Path) -> None:
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
+    repeated, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if count > 1:
         raise FileFormatError(f"{path} has two columns called {repeated!r}; give each column its own name.")
 
 
 def _read_parquet(path: Path) -> dict[str, list[Any]]:
-    parquet = require("pyarrow.parquet", "parquet")
-    try:
-        table = parquet.read_table(path)
-    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
-        reason = str(error).strip().partition("\n")[0][:100]
-        raise CorruptFileError(f"{path} is not a .parquet table ({reason}); write it again.") from error
-    _check_names(table.column_names, path)
-    return {name: table.column(name).to_pylist() for name in table.column_names}
+    names, columns = read_all_columns(path)
+    _check_names(names, path)
+    return dict(zip(names, columns, strict=True))
 
 
 def columns_of_frame(frame: Any) -> dict[str, list[Any]]:

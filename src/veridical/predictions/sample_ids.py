@@ -14,6 +14,8 @@ from veridical.predictions.arrays import Array, as_array
 def check_sample_ids(ids: Any, n_samples: int, what: str = "sample_ids") -> Array:
     """(N,) ids as int64 or text, each once."""
     listed = as_array(ids, what, "give one text or whole number per sample") if not isinstance(ids, list) else ids
+    if isinstance(listed, np.ndarray) and listed.ndim != 1:
+        raise ShapeError(f"{what} have shape {listed.shape}; give one id for each of {n_samples} samples.")
     result = _as_ids(listed, what)
     if result.shape != (n_samples,):
         raise ShapeError(f"{what}: there are {result.shape} ids for {n_samples} samples; give one id per sample.")

@@ -22,6 +22,7 @@ from veridical.predictions.files.file_checks import (
     reading,
     wrong_content,
 )
+from veridical.predictions.files.format_parquet_footer import column_chunks
 from veridical.predictions.files.format_parquet_pages import unpacked_size
 from veridical.predictions.files.tables import (
     RESERVED,
@@ -67,6 +68,15 @@ def read_text_columns(
         return columns.text(names[0]), columns.text(names[1]) if len(names) > 1 else None
 
 
+def read_all_columns(path: Path) -> tuple[list[str], list[list[Any]]]:
+    """Names and entries of all columns: texts, numbers or None."""
+    with _open(path) as table:
+        if len(set(table.names)) < len(table.names):
+            return table.names, []  # what is wrong is for the caller to say
+        columns = table.read(text=table.names)
+        return table.names, [columns.entries(name) for name in table.names]
+
+
 @contextmanager
 def _open(path: Path) -> Iterator[_StoredTable]:
     parquet = require("pyarrow.parquet", "parquet")
@@ -76,14 +86,14 @@ def _open(path: Path) -> Iterator[_StoredTable]:
             if start.read(4) != _MAGIC:
                 raise wrong_content(path, _WHAT)
         with parquet.ParquetFile(path) as file:
-            yield _StoredTable(path, file.schema_arrow, file.metadata)
+            yield _StoredTable(path, file.schema_arrow, file.metadata.num_rows)
 
 
 class _StoredTable:
     """A table in a file, of which columns are read once it is known how much memory that takes."""
 
-    def __init__(self, path: Path, schema: Any, metadata: Any) -> None:
-        self._path, self._schema, self._metadata = path, schema, metadata
+    def __init__(self, path: Path, schema: Any, n_rows: int) -> None:
+        self._path, self._schema, self._n_rows = path, schema, n_rows
         self.names: list[str] = schema.names
 
     def read(self, *, numbers: Sequence[str] = (), text: Sequence[str] = ()) -> _Columns:
@@ -106,17 +116,10 @@ class _StoredTable:
 
     def _check_sizes(self, names: Collection[str]) -> None:
         """Refuse columns that take far more memory than the file: repeated values can be packed without limit."""
-        n_bytes = 0
         with self._path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            for group in map(self._metadata.row_group, range(self._metadata.num_row_groups)):
-                for column in map(group.column, range(group.num_columns)):
-                    if column.path_in_schema not in names:
-                        continue
-                    n_bytes += 8 * max(group.num_rows, column.num_values, 0)
-                    start = column.data_page_offset
-                    if column.has_dictionary_page and column.dictionary_page_offset is not None:
-                        start = min(start, column.dictionary_page_offset)
-                    n_bytes += unpacked_size(data, start, column.total_compressed_size)
+            chunks = [chunk for chunk in column_chunks(data) if chunk.name in names]
+            n_values = max(len(names) * self._n_rows, sum(max(chunk.n_values, 0) for chunk in chunks))
+            n_bytes = 8 * n_values + sum(unpacked_size(data, chunk.start, chunk.size) for chunk in chunks)
             check_claim(self._path, n_bytes, len(data))
 
 
@@ -146,12 +149,19 @@ class _Columns:
 
     def text(self, name: str) -> list[str]:
         """A column of text; equal texts are one object."""
+        return self._entries(name, lambda entry: "" if entry is None else str(entry))
+
+    def entries(self, name: str) -> list[Any]:
+        """A column of texts, numbers or None; equal ones are one object."""
+        return self._entries(name, lambda entry: entry)
+
+    def _entries(self, name: str, convert: Callable[[Any], Any]) -> list[Any]:
         column = self._table.column(name).unify_dictionaries().combine_chunks()
         if not hasattr(column, "dictionary"):
             column = column.dictionary_encode()
-        texts = ["" if entry is None else str(entry) for entry in column.dictionary.to_pylist()]
+        entries = [convert(entry) for entry in (*column.dictionary.to_pylist(), None)]
         places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return list(map([*texts, ""].__getitem__, places.tolist()))
+        return list(map(entries.__getitem__, places.tolist()))
 
 
 def write_parquet(predictions: Predictions, path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 #: Codes of Thrift's compact protocol.
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_TRUE, _FALSE, _BYTE, _I16, _I32, I64, _DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)
 _UNPACKED_SIZE, _STORED_SIZE = 2, 3
 #: Page headers are nested two structures deep.
 _DEEPEST = 8
@@ -37,7 +37,7 @@ def _pages(data: Any, position: int, end: int) -> Iterator[Page]:
 
 
 def _read_page(data: Any, position: int) -> Page:
-    reader = _CompactReader(data, position)
+    reader = CompactReader(data, position)
     sizes = {_UNPACKED_SIZE: -1, _STORED_SIZE: -1}
     for field, kind in reader.fields():
         if field in sizes and kind == _I32:
@@ -49,8 +49,8 @@ def _read_page(data: Any, position: int) -> Page:
     return Page(sizes[_UNPACKED_SIZE], reader.position + sizes[_STORED_SIZE])
 
 
-class _CompactReader:
-    """Reads the parts of Thrift's compact protocol that page headers consist of; running past the end raises."""
+class CompactReader:
+    """Reads the parts of Thrift's compact protocol that headers consist of; running past the end raises."""
 
     def __init__(self, data: Any, position: int) -> None:
         self._data, self.position = data, position
@@ -80,23 +80,37 @@ class _CompactReader:
             number = number + (head >> 4) if head >> 4 else self.integer()
             yield number, head & 0x0F
 
+    def elements(self) -> Iterator[int]:
+        """The kind of each element of a list; the caller reads or skips it before the next."""
+        head = self._byte()
+        count = self._unsigned() if head >> 4 == 15 else head >> 4
+        if count > len(self._data):
+            raise ValueError("a list claims more elements than the file has bytes")
+        for _ in range(count):
+            yield head & 0x0F
+
+    def text(self) -> str:
+        """A text."""
+        length = self._unsigned()
+        self.position += length
+        return bytes(self._data[self.position - length : self.position]).decode()
+
     def skip(self, kind: int, depth: int = 0) -> None:
         """Pass over a value."""
         if depth > _DEEPEST:
-            raise ValueError("a page header is nested too deeply")
+            raise ValueError("a header is nested too deeply")
         if kind in (_BYTE, _DOUBLE):
             self.position += 1 if kind == _BYTE else 8
-        elif kind in (_I16, _I32, _I64):
+        elif kind in (_I16, _I32, I64):
             self._unsigned()
-        elif kind == _BINARY:
+        elif kind == BINARY:
             length = self._unsigned()  # which moves the position
             self.position += length
-        elif kind in (_LIST, _SET):
-            head = self._byte()
-            for _ in range(self._unsigned() if head >> 4 == 15 else head >> 4):
-                self.skip(head & 0x0F, depth + 1)
-        elif kind == _STRUCT:
+        elif kind in (LIST, _SET):
+            for element in self.elements():
+                self.skip(_BYTE if element in (_TRUE, _FALSE) else element, depth + 1)
+        elif kind == STRUCT:
             for _, inner in self.fields():
                 self.skip(inner, depth + 1)
         elif kind not in (_TRUE, _FALSE):
-            raise ValueError(f"a page header holds a value of the unknown kind {kind}")
+            raise ValueError(f"a header holds a value of the unknown kind {kind}")
