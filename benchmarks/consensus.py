@@ -18,9 +18,9 @@ from rich.table import Table
 from timing import best_ratio
 
 import veridical as vd
-from veridical.combine.consensus_blocks import weighted_means
-from veridical.combine.consensus_votes import consensus_of_votes, sort_votes
-from veridical.combine.consensus_weights import gather_sums, weigh_sources
+from veridical.combine.across_samples.passes import weighted_means
+from veridical.combine.across_samples.votes import consensus_of_votes, sort_votes
+from veridical.combine.across_samples.weights import gather_sums, weigh_sources
 from veridical.errors import CampsWarning
 from veridical.metrics import ece
 
@@ -29,7 +29,7 @@ MOST_RATIO = 1.5
 
 _CROWD = """
 import re, sys, time, numpy as np
-from veridical.combine.consensus_votes import consensus_of_votes, sort_votes
+from veridical.combine.across_samples.votes import consensus_of_votes, sort_votes
 rng = np.random.default_rng(0)
 n_items, n_sources, n_classes, per_item = 180_000, 5000, 5, 10
 truth = rng.integers(0, n_classes, n_items)

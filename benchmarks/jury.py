@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from veridical.combine.consensus_votes import Votes, consensus_of_votes, sort_votes
+from veridical.combine.across_samples.votes import Votes, consensus_of_votes, sort_votes
 from veridical.jury.dawid_skene import fit_dawid_skene
 from veridical.jury.gold import METHODS, View, calibrate_on_gold
 from veridical.metrics import ece

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from naive_consensus import correlations, factor, independence_of, weighted_mean
 
 import veridical as vd
-from veridical.combine.consensus_sums import ConsensusSums
-from veridical.combine.consensus_weights import gather_sums
+from veridical.combine.across_samples.sums import ConsensusSums
+from veridical.combine.across_samples.weights import gather_sums
 from veridical.errors import MissingSourceError, NotNormalisedError, ParameterError
 
 

@@ -10,7 +10,7 @@ from test_consensus import mixed_ensemble, with_gaps
 import veridical as vd
 from veridical import metrics
 from veridical.combine import COMBINERS
-from veridical.combine.consensus_weights import weights_for_sources
+from veridical.combine.across_samples.weights import weights_for_sources
 from veridical.errors import CampsWarning, ChangedSourcesWarning, SavedFileError, ShapeError
 
 

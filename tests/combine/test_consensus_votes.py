@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from naive_consensus import weighted_mean
 
 import veridical as vd
-from veridical.combine.consensus_votes import (
+from veridical.combine.across_samples.votes import (
     consensus_of_votes,
     distributions_of_shares,
     sort_votes,
     sums_of_votes,
     weighted_votes,
 )
-from veridical.combine.consensus_weights import apply_source_weights, gather_sums
+from veridical.combine.across_samples.weights import apply_source_weights, gather_sums
 from veridical.errors import CampsWarning, MissingSourceError
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import veridical as vd
-from veridical.combine.consensus_votes import sort_votes
+from veridical.combine.across_samples.votes import sort_votes
 from veridical.errors import CampsWarning, FileFormatError, GoldWarning, LabelError, NotFiniteError, ShapeError
 from veridical.jury.gold import METHODS, View, calibrate_on_gold
 from veridical.metrics import ece

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
+    from veridical.combine.across_samples.consensus import Consensus, consensus
     from veridical.combine.combined import Combined
     from veridical.combine.combiner import Combiner, apply_label_free, fit_combiner
-    from veridical.combine.consensus_of_sources import Consensus, consensus
     from veridical.combine.projection import keep_labels
     from veridical.combine.registry import COMBINERS, CombinerInfo, label_free_combiners, label_keeping_combiners
     from veridical.combine.truth_discovery import Truth, discover
@@ -22,10 +22,10 @@ _HOME = {
     "Combined": "combined",
     "Combiner": "combiner",
     "CombinerInfo": "registry",
-    "Consensus": "consensus_of_sources",
+    "Consensus": "across_samples.consensus",
     "Truth": "truth_discovery",
     "apply_label_free": "combiner",
-    "consensus": "consensus_of_sources",
+    "consensus": "across_samples.consensus",
     "discover": "truth_discovery",
     "fit_combiner": "combiner",
     "keep_labels": "projection",

@@ -9,9 +9,8 @@ import numpy as np
 
 from veridical._numpy_kernels import kernel_for
 from veridical._parallel import run_blocks
-from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
-from veridical.combine.consensus_of_sources import names_of, warn_of_camps
-from veridical.combine.consensus_weights import (
+from veridical.combine.across_samples.consensus import names_of, warn_of_camps
+from veridical.combine.across_samples.weights import (
     apply_source_weights,
     counted_sources,
     gather_sums,
@@ -19,6 +18,7 @@ from veridical.combine.consensus_weights import (
     weigh_sources,
     weights_for_sources,
 )
+from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
 from veridical.combine.pools import (
     fit_linear_pool,
     fit_log_pool,
@@ -167,15 +167,15 @@ def fit_combiner(
     if name in ("linear-pool", "log-pool") and not checked:
         _check_numbers(predictions, options)
     if name in ("consensus", "aconsensus"):
-        found = weigh_sources(gather_sums(predictions, options.missing, options.n_threads)[0], options.n_threads)
-        if found.camps:
-            warn_of_camps(names_of(predictions), found.camps)
-        combiner = Combiner(name, found.weights, dependence=found.dependence)
+        sums, _ = gather_sums(predictions, options.missing, options.n_threads)
+        weights = weigh_sources(sums, options.n_threads)
+        warn_of_camps(names_of(predictions), weights.camps)
+        combiner = Combiner(name, weights.weights, dependence=weights.dependence)
     elif name == "linear-pool":
         combiner = Combiner(name, fit_linear_pool(predictions, labels, options.n_threads))
     elif name == "log-pool":
-        weights, mean_weight, floor = fit_log_pool(predictions, labels, options.n_threads)
-        combiner = Combiner(name, weights, floor, mean_weight)
+        exponents, mean_exponent, floor = fit_log_pool(predictions, labels, options.n_threads)
+        combiner = Combiner(name, exponents, floor, mean_exponent)
     else:
         return Combiner(name), apply_label_free(name, predictions, options, find_truth)
     return combiner, combiner._apply_weights(predictions, options, find_truth)

@@ -11,8 +11,8 @@ import numpy as np
 from veridical._minimisation import minimise
 from veridical._numpy_kernels import is_small, kernel_for
 from veridical._parallel import run_blocks
+from veridical.combine.across_samples.weights import counted_sources, gather_sums, weigh_sources
 from veridical.combine.combined import Floats, Labels
-from veridical.combine.consensus_weights import counted_sources, gather_sums, weigh_sources
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 

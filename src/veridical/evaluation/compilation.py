@@ -19,8 +19,8 @@ from veridical._tables import TableResult
 from veridical.calibrate import Identity, calibrators
 from veridical.calibrate.temperature import log_probabilities, scale
 from veridical.calibrate.top_label import top_label_vectors
+from veridical.combine.across_samples.consensus import consensus
 from veridical.combine.combiner import apply_label_free
-from veridical.combine.consensus_of_sources import consensus
 from veridical.combine.pools import geometric_mean, probabilities
 from veridical.combine.projection import keep_labels
 from veridical.errors import KernelCacheWarning, StorageError, VeridicalWarning

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from veridical.combine.across_samples.weights import counted_sources, is_mean
 from veridical.combine.combiner import Combiner
-from veridical.combine.consensus_weights import counted_sources, is_mean
 from veridical.combine.pools import FLOORS
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS

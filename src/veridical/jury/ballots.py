@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from veridical.combine.across_samples.votes import Indices, Votes, sort_opinions
 from veridical.combine.combined import Floats
-from veridical.combine.consensus_votes import Indices, Votes, sort_opinions
 from veridical.errors import LabelError, MissingSourceError, ShapeError
 from veridical.jury.ids import as_id
 from veridical.predictions.validation import as_numbers, check_names

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veridical.combine.across_samples.votes import Votes
 from veridical.combine.combined import Floats, Labels
-from veridical.combine.consensus_votes import Votes
 
 #: EM stops where the log-likelihood per vote rises by less than this.
 _TOLERANCE = 1e-7

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
 from veridical.calibrate.logistic import fit_logistic, logit, smoothed_targets
+from veridical.combine.across_samples.votes import Indices
 from veridical.combine.combined import Floats, Labels
-from veridical.combine.consensus_votes import Indices
 from veridical.predictions.validation import check_random_state
 
 #: With fewer answers nothing is fitted.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from veridical.combine import Consensus
+from veridical.combine.across_samples.votes import Votes, consensus_of_votes
 from veridical.combine.combined import Floats, Labels
-from veridical.combine.consensus_votes import Votes, consensus_of_votes
 from veridical.errors import CampsWarning, GoldWarning, LabelError, ParameterError, ShapeError
 from veridical.jury.ballots import Ballots, ballots_of_labels, ballots_of_predictions
 from veridical.jury.columns import ITEM, LABEL, column, columns_of_frame, read_columns

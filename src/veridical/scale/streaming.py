@@ -9,18 +9,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from veridical._kernels.projection import project_rows_onto_winners
 from veridical._outputs import check_outputs
 from veridical._progress import Progress
 from veridical._version import __version__
 from veridical.calibrate import Calibrator
 from veridical.calibrate.saving import fingerprint
-from veridical.combine.consensus_blocks import sums_about
-from veridical.combine.consensus_camps import Camp, camp_weights
-from veridical.combine.consensus_of_sources import Consensus, names_of, warn_of_camps
-from veridical.combine.consensus_sums import ConsensusSums
-from veridical.combine.consensus_weights import apply_source_weights, gather_sums, weigh_sources
-from veridical.combine.projection import LABEL_MARGIN
+from veridical.combine.across_samples.consensus import (
+    Consensus,
+    ConsensusVectors,
+    combine_with_weights,
+    consensus_with,
+    names_of,
+    warn_of_camps,
+)
+from veridical.combine.across_samples.passes import sums_about
+from veridical.combine.across_samples.sums import ConsensusSums
+from veridical.combine.across_samples.weights import gather_sums, weigh_sources
 from veridical.combine.truth_discovery import Missing, Truth
 from veridical.combine.truth_discovery import discover as discover_in_memory
 from veridical.errors import ParameterError
@@ -184,59 +188,35 @@ def consensus(
     blocked = as_blocked(predictions, kind, sources_axis)
     check_choice(missing, ("skip", "raise"), "missing")
     weights = weigh_sources(_consensus_sums(blocked, missing, n_threads, progress), n_threads)
-    if weights.camps:
-        warn_of_camps(names_of(blocked.whole), weights.camps)
-    camps = [camp_weights(part, blocked.n_sources) for part in weights.camps]
+    names = names_of(blocked.whole)
+    warn_of_camps(names, weights.camps)
+    fields = ("probs", "prediction", "effective_sources")
+    of_camps = [f"camp_{k}" for k in range(len(weights.camps))]
 
     def work(block: Block) -> Arrays:
-        sources = block.predictions
-        probs, effective = apply_source_weights(sources, weights.weights, weights.dependence, n_threads)
-        prediction = probs.argmax(axis=1)
-        if weights.is_mean or accuracy_preserving:
-            mean = discover_in_memory(
-                sources, accuracy_preserving=False, max_iter=0, missing=missing, n_threads=n_threads
-            )
-            probs, prediction = mean.probs if weights.is_mean else probs, mean.prediction
-            if accuracy_preserving:
-                project_rows_onto_winners(probs, prediction, LABEL_MARGIN)
-        arrays = {"probs": probs, "prediction": prediction, "effective_sources": effective}
-        for k, (_, own, dependence) in enumerate(camps):
-            arrays[f"camp_{k}"] = apply_source_weights(sources, own, dependence, n_threads)[0]
-        return arrays
+        vectors = combine_with_weights(block.predictions, weights, accuracy_preserving, missing, n_threads)
+        return {
+            **{name: getattr(vectors, name) for name in fields},
+            **dict(zip(of_camps, vectors.probs_of_camps, strict=True)),
+        }
 
-    vectors = ArraySpec((blocked.n_samples, blocked.n_classes), blocked.result_dtype)
+    vectors_of_all = ArraySpec((blocked.n_samples, blocked.n_classes), blocked.result_dtype)
     specs = {
-        "probs": vectors,
+        "probs": vectors_of_all,
         "prediction": ArraySpec((blocked.n_samples,), np.dtype(np.int64)),
         "effective_sources": ArraySpec((blocked.n_samples,), np.dtype(np.float64)),
-        **{f"camp_{k}": vectors for k in range(len(camps))},
+        **dict.fromkeys(of_camps, vectors_of_all),
     }
     options = {"accuracy_preserving": bool(accuracy_preserving), "missing": missing}
     with _sink(blocked, specs, out, resume, {"function": "consensus", "options": options}) as sink:
         report = Throughput(progress, blocked, "consensus", 2, 1)
         for block, arrays in run_pass(blocked, work, report, first=sink.first):
             sink.write(block.number, block.start, arrays)
-    result, names = sink.arrays(), names_of(blocked.whole)
-    return Consensus(
-        result["probs"],
-        result["prediction"],
-        weights.skill,
-        weights.weights,
-        weights.dependence,
-        result["effective_sources"],
-        weights.n_samples,
-        tuple(
-            Camp(
-                tuple(part.members.tolist()),
-                tuple(names[s] for s in part.members),
-                part.strength,
-                skill,
-                own,
-                result[f"camp_{k}"],
-            )
-            for k, (part, (skill, own, _)) in enumerate(zip(weights.camps, camps, strict=True))
-        ),
+    result = sink.arrays()
+    vectors = ConsensusVectors(
+        result["probs"], result["prediction"], result["effective_sources"], tuple(result[name] for name in of_camps)
     )
+    return consensus_with(weights, vectors, names)
 
 
 def _consensus_sums(

@@ -11,12 +11,11 @@ from scipy.sparse import csr_array
 
 from veridical._kernels.factor import share_votes
 from veridical._parallel import run_blocks
-from veridical.combine.combined import Floats, Labels
-from veridical.combine.consensus_camps import Camp, Part, camp_weights
-from veridical.combine.consensus_fit import COPIES
-from veridical.combine.consensus_of_sources import Consensus, warn_of_camps
-from veridical.combine.consensus_sums import ConsensusSums
-from veridical.combine.consensus_weights import weigh_sources
+from veridical.combine.across_samples.consensus import Consensus, ConsensusVectors, consensus_with, warn_of_camps
+from veridical.combine.across_samples.factor import COPIES
+from veridical.combine.across_samples.sums import ConsensusSums
+from veridical.combine.across_samples.weights import weigh_sources
+from veridical.combine.combined import Floats
 from veridical.predictions.validation import reject_sample_without_sources
 
 Indices = npt.NDArray[np.int64]
@@ -135,21 +134,15 @@ def distributions_of_shares(shares: Floats, effective_sources: Floats) -> Floats
 
 def consensus_of_votes(votes: Votes, *, source_names: Any = None, n_threads: int | None = None) -> Consensus:
     """The consensus of votes, ``probs`` by :func:`distributions_of_shares`; else as :func:`veridical.consensus`."""
-    n_sources = votes.shape[0]
-    found = weigh_sources(sums_of_votes(votes), n_threads)
-    shares, effective = weighted_votes(votes, found.weights, found.dependence, n_threads)
-    names = [str(s) for s in range(n_sources)] if source_names is None else [str(name) for name in source_names]
-    if found.camps:
-        warn_of_camps(names, found.camps)
-    camps = tuple(_camp(part, votes, names, n_threads) for part in found.camps)
-    probs = distributions_of_shares(shares, effective)
-    prediction: Labels = shares.argmax(axis=1)
-    return Consensus(probs, prediction, found.skill, found.weights, found.dependence, effective, found.n_samples, camps)
-
-
-def _camp(part: Part, votes: Votes, names: list[str], n_threads: int | None) -> Camp:
-    skill, weights, dependence = camp_weights(part, votes.shape[0])
-    shares = weighted_votes(votes, weights, dependence, n_threads)
-    probs = distributions_of_shares(*shares)
-    members = part.members.tolist()
-    return Camp(tuple(members), tuple(names[s] for s in members), part.strength, skill, weights, probs)
+    weights = weigh_sources(sums_of_votes(votes), n_threads)
+    names = [str(s) for s in range(votes.shape[0])] if source_names is None else [str(name) for name in source_names]
+    warn_of_camps(names, weights.camps)
+    shares, effective = weighted_votes(votes, weights.weights, weights.dependence, n_threads)
+    of_camps = (weighted_votes(votes, camp.weights, camp.dependence, n_threads) for camp in weights.camps)
+    vectors = ConsensusVectors(
+        distributions_of_shares(shares, effective),
+        shares.argmax(axis=1),
+        effective,
+        tuple(distributions_of_shares(*shares_of_camp) for shares_of_camp in of_camps),
+    )
+    return consensus_with(weights, vectors, names)

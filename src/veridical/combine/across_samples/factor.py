@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from veridical._parallel import run_blocks
+from veridical.combine.across_samples.sums import Correlations
 from veridical.combine.combined import Floats
-from veridical.combine.consensus_sums import Correlations
 from veridical.predictions.validation import Array
 
 #: Fewer shared samples than this say little of a pair of sources, or of a source.

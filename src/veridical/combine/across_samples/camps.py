@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from veridical.combine.combined import Floats
-from veridical.combine.consensus_fit import (
+from veridical.combine.across_samples.factor import (
     FEW_SAMPLES,
     MOST_SKILL,
     Evidence,
@@ -18,7 +18,8 @@ from veridical.combine.consensus_fit import (
     suspected_copies,
     updated_loadings,
 )
-from veridical.combine.consensus_sums import Correlations
+from veridical.combine.across_samples.sums import Correlations
+from veridical.combine.combined import Floats
 from veridical.predictions.validation import Array
 
 Sources = npt.NDArray[np.intp]
@@ -199,11 +200,21 @@ def _extended(part: Part, evidence: Evidence) -> Factor:
     return Factor(skill, dependence)
 
 
-def camp_weights(part: Part, n_sources: int) -> tuple[Floats, Floats, Floats]:
-    """Skill (S,), weights (S,) and dependence (S, S) with which a camp's members alone make a consensus."""
+class CampWeights(NamedTuple):
+    """With what the members of a camp make a consensus of their own: zero skill and weight for all other sources."""
+
+    members: Sources
+    strength: float
+    skill: Floats
+    weights: Floats
+    dependence: Floats
+
+
+def camp_weights(part: Part, n_sources: int) -> CampWeights:
+    """The weights of a camp's members alone."""
     skill, weights, dependence = np.zeros(n_sources), np.zeros(n_sources), np.eye(n_sources)
     own = np.isin(part.sources, part.members)
     skill[part.members] = part.factor.skill[own]
     weights[part.members] = part.factor.weights[own]
     dependence[np.ix_(part.members, part.members)] = part.factor.dependence[np.ix_(own, own)]
-    return skill, weights, dependence
+    return CampWeights(part.members, part.strength, skill, weights, dependence)

@@ -5,18 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
+from veridical.combine.across_samples.camps import Camp, CampWeights
+from veridical.combine.across_samples.passes import sample_weights
+from veridical.combine.across_samples.weights import (
+    SourceWeights,
+    apply_source_weights,
+    counted_sources,
+    gather_sums,
+    weigh_sources,
+)
 from veridical.combine.combined import Floats
-from veridical.combine.consensus_blocks import sample_weights, weighted_means
-from veridical.combine.consensus_camps import Camp, Part, camp_weights
-from veridical.combine.consensus_weights import counted_sources, gather_sums, weigh_sources
 from veridical.combine.projection import LABEL_MARGIN
-from veridical.combine.truth_discovery import Missing, Truth, discover
+from veridical.combine.truth_discovery import Missing, discover
 from veridical.errors import CampsWarning
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import Array, Kind, check_choice, check_flag
@@ -160,25 +166,62 @@ def consensus(
     sources = as_predictions(predictions, kind, sources_axis)
     check_choice(missing, ("skip", "raise"), "missing")
     check_flag(accuracy_preserving, "accuracy_preserving")
-    sums, complete = gather_sums(sources, missing, n_threads)
-    weights = weigh_sources(sums, n_threads)
-    mean: Truth | None = None
+    weights = weigh_sources(gather_sums(sources, missing, n_threads)[0], n_threads)
+    names = names_of(sources)
+    # One level more than usual: the function is wrapped.
+    warn_of_camps(names, weights.camps, stacklevel=4)
+    vectors = combine_with_weights(sources, weights, accuracy_preserving, missing, n_threads)
+    return consensus_with(weights, vectors, names)
+
+
+class ConsensusVectors(NamedTuple):
+    """What weights make of samples: one vector, label and effective number of sources each, and a vector per camp."""
+
+    probs: Array
+    prediction: npt.NDArray[np.int64]
+    effective_sources: Floats
+    probs_of_camps: tuple[Array, ...] = ()
+
+
+def combine_with_weights(
+    sources: Predictions, weights: SourceWeights, accuracy_preserving: bool, missing: Missing, n_threads: int | None
+) -> ConsensusVectors:
+    """The consensus of samples whose numbers are valid; the plain mean where nothing is known of the sources."""
+    probs, effective = apply_source_weights(sources, weights.weights, weights.dependence, n_threads)
+    prediction = probs.argmax(axis=1)
     if weights.is_mean or accuracy_preserving:
         mean = discover(sources, accuracy_preserving=False, max_iter=0, missing=missing, n_threads=n_threads)
-    probs, effective = weighted_means(sources, weights.weights, weights.dependence, n_threads, complete=complete)
-    if weights.camps:
-        # One level more than usual: the function is wrapped.
-        warn_of_camps(names_of(sources), weights.camps, stacklevel=4)
-    camps = tuple(_camp(part, sources, n_threads, complete) for part in weights.camps)
-    if weights.is_mean and mean is not None:
-        probs = mean.probs
-    if accuracy_preserving and mean is not None:
-        from veridical._kernels.projection import project_rows_onto_winners  # loads the compiler
+        probs, prediction = mean.probs if weights.is_mean else probs, mean.prediction
+        if accuracy_preserving:
+            from veridical._kernels.projection import project_rows_onto_winners  # loads the compiler
 
-        project_rows_onto_winners(probs, mean.prediction, LABEL_MARGIN)
-    prediction = mean.prediction if mean is not None else probs.argmax(axis=1)
+            project_rows_onto_winners(probs, prediction, LABEL_MARGIN)
+    camps = (apply_source_weights(sources, camp.weights, camp.dependence, n_threads)[0] for camp in weights.camps)
+    return ConsensusVectors(probs, prediction, effective, tuple(camps))
+
+
+def consensus_with(weights: SourceWeights, vectors: ConsensusVectors, names: Sequence[str]) -> Consensus:
+    """Weights and what they made of the samples as one result."""
+    camps = tuple(
+        Camp(
+            tuple(camp.members.tolist()),
+            tuple(names[s] for s in camp.members),
+            camp.strength,
+            camp.skill,
+            camp.weights,
+            probs,
+        )
+        for camp, probs in zip(weights.camps, vectors.probs_of_camps, strict=True)
+    )
     return Consensus(
-        probs, prediction, weights.skill, weights.weights, weights.dependence, effective, weights.n_samples, camps
+        vectors.probs,
+        vectors.prediction,
+        weights.skill,
+        weights.weights,
+        weights.dependence,
+        vectors.effective_sources,
+        weights.n_samples,
+        camps,
     )
 
 
@@ -188,8 +231,10 @@ def names_of(predictions: Predictions) -> list[str]:
     return [str(s) for s in range(predictions.n_sources)] if names is None else [*names]
 
 
-def warn_of_camps(names: Sequence[str], camps: tuple[Part, ...], stacklevel: int = 3) -> None:
-    """Say which sources are in which camp."""
+def warn_of_camps(names: Sequence[str], camps: tuple[CampWeights, ...], stacklevel: int = 3) -> None:
+    """Say which sources are in which camp, if there are camps."""
+    if not camps:
+        return
     camps_in_words = " | ".join(", ".join(names[s] for s in camp.members) for camp in camps)
     warnings.warn(
         f"the sources split into {len(camps)} camps that agree only among themselves ({camps_in_words}); unlabelled "
@@ -198,10 +243,3 @@ def warn_of_camps(names: Sequence[str], camps: tuple[Part, ...], stacklevel: int
         CampsWarning,
         stacklevel=stacklevel,
     )
-
-
-def _camp(part: Part, predictions: Predictions, n_threads: int | None, complete: bool) -> Camp:
-    skill, weights, dependence = camp_weights(part, predictions.n_sources)
-    probs, _ = weighted_means(predictions, weights, dependence, n_threads, complete=complete)
-    members, names = part.members.tolist(), names_of(predictions)
-    return Camp(tuple(members), tuple(names[s] for s in members), part.strength, skill, weights, probs)

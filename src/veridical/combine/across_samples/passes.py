@@ -9,9 +9,9 @@ import numpy as np
 
 from veridical._numpy_kernels import MOST_SAMPLES
 from veridical._parallel import run_blocks, single_threaded_blas
+from veridical.combine.across_samples.factor import independence_of
+from veridical.combine.across_samples.sums import ConsensusSums
 from veridical.combine.combined import Floats
-from veridical.combine.consensus_fit import independence_of
-from veridical.combine.consensus_sums import ConsensusSums
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 

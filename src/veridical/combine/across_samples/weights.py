@@ -7,17 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from veridical.combine.combined import Floats
-from veridical.combine.consensus_blocks import (
+from veridical.combine.across_samples.camps import CampWeights, camp_weights, choose_factor
+from veridical.combine.across_samples.factor import (
+    MOST_SKILL,
+    evidence_of,
+    independence_of,
+    shrunk_skill,
+    weights_of_skill,
+)
+from veridical.combine.across_samples.passes import (
     SuspectError,
     sample_weights,
     sums_of_complete,
     sums_with_gaps,
     weighted_means,
 )
-from veridical.combine.consensus_camps import Part, choose_factor
-from veridical.combine.consensus_fit import MOST_SKILL, evidence_of, independence_of, shrunk_skill, weights_of_skill
-from veridical.combine.consensus_sums import ConsensusSums
+from veridical.combine.across_samples.sums import ConsensusSums
+from veridical.combine.combined import Floats
 from veridical.combine.truth_discovery import Missing, discover
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
@@ -40,7 +46,7 @@ class SourceWeights:
         What two sources share beyond that, from 0 to 1 (copies).
     n_samples : (S,) int64
         How many samples each source was seen in.
-    camps : tuple of Part
+    camps : tuple of CampWeights
         Where it cannot be known which of several camps is right.
     """
 
@@ -48,7 +54,7 @@ class SourceWeights:
     weights: Floats
     dependence: Floats
     n_samples: npt.NDArray[np.int64]
-    camps: tuple[Part, ...] = ()
+    camps: tuple[CampWeights, ...] = ()
 
     @property
     def is_mean(self) -> bool:
@@ -78,7 +84,8 @@ def weigh_sources(sums: ConsensusSums, n_threads: int | None = None) -> SourceWe
     factor, camps = choose_factor(evidence_of(correlations), correlations, n_threads)
     skill = shrunk_skill(factor, correlations)
     if camps or not skill.any():
-        return SourceWeights(skill, np.ones(n_sources), np.eye(n_sources), n_samples, camps)
+        weights_of_camps = tuple(camp_weights(camp, n_sources) for camp in camps)
+        return SourceWeights(skill, np.ones(n_sources), np.eye(n_sources), n_samples, weights_of_camps)
     return SourceWeights(skill, weights_of_skill(skill), factor.dependence, n_samples)
 
 

@@ -1,0 +1,1 @@
+"""Reliability of sources from all samples together, without labels: the consensus."""
