@@ -6,7 +6,7 @@ import pytest
 
 import veridical as vd
 
-PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "calibrators.md"
 
 
 @pytest.mark.parametrize("name", [name for name in vd.calibrators() if name != "auto"])

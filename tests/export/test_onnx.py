@@ -196,6 +196,6 @@ def test_export_command(rng, tmp_path, capsys, monkeypatch):
 
 
 def test_documented_table_of_methods():
-    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "serving.md").read_text()
     rows = re.findall(r"^\| `([a-z-]+)` \|", page, flags=re.MULTILINE)
     assert [name for name in rows if name in NAMES] == list(NAMES)

@@ -12,7 +12,7 @@ import veridical.metrics
 from veridical import metrics
 from veridical.metrics.registry import markdown_table
 
-DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
 
 def test_public_names_exist():

@@ -19,7 +19,8 @@ from test_files_damaged import npy
 import veridical as vd
 
 LARGE = 1 << 28
-#: How much more a process may take than before, whatever the file claims: what docs/files.md states, for small files.
+#: How much more a process may take than before, whatever the file claims: what docs/reference/files.md states, for
+#: small files.
 MOST = 150 << 20
 
 PROGRAM = """

@@ -72,7 +72,7 @@ def kde_loss(
     Returns
     -------
     (float, (n,) float64)
-        With bandwidth zero, |mean confidence - accuracy| and its gradient.
+        With bandwidth zero, ``|mean confidence - accuracy|`` and its gradient.
 
     Examples
     --------

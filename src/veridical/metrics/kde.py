@@ -152,7 +152,7 @@ def ece_kde(y_true: Any, probs: Any, *, bandwidth: float | None = None, sample_w
     bandwidth : float, optional
         Standard deviation of the kernel, which ends at three times it.  By default that of the right samples'
         confidences times :math:`(2N)^{-1/5}`.  With bandwidth zero (all equal, at most one right) the result is
-        |mean confidence - accuracy|.
+        ``|mean confidence - accuracy|``.
 
     Returns
     -------

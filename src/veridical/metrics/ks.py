@@ -30,7 +30,7 @@ def ks_error(y_true: Any, probs: Any, *, sample_weight: Any = None) -> float:
     Returns
     -------
     float
-        From 0 to 1, and at least |mean confidence - accuracy|.
+        From 0 to 1, and at least ``|mean confidence - accuracy|``.
 
     References
     ----------

@@ -96,8 +96,12 @@ class PairedDifference(Difference):
 
     Attributes
     ----------
-    metric, a, b, difference, low, high
-        As in :class:`veridical.evaluation.differences.Difference`; the interval is 95%.
+    metric, a, b : str
+        The two methods and what they are compared by.
+    difference : float
+        a minus b.
+    low, high : float
+        Its interval, at 95%.
     name : EnsembleName
     sources : int
     """
