@@ -158,3 +158,57 @@ def test_data_of_the_fit_is_measured_on_the_labelled_samples(values, labels):
     assert fitted.fitting_data_.n_samples == N_SAMPLES
     assert fitted.fitting_data_.confidence == pytest.approx(values.mean(axis=0).max(axis=1).mean())
     assert fitted.fitting_data_.hv == pytest.approx(vd.discover(values).hv.mean())
+
+
+CLASS_NAMES = ("cat", "dog", "eel")
+
+
+@pytest.fixture
+def named_classes(rng):
+    labels = rng.integers(0, 3, 300)
+    scores = rng.dirichlet(np.ones(3), (2, 300)) + np.array([0.2, 0.0, 0.6]) + 0.8 * np.eye(3)[labels]
+    return vd.Predictions(scores / scores.sum(axis=-1, keepdims=True), labels, class_names=CLASS_NAMES)
+
+
+@pytest.mark.parametrize("method", [vd.VectorScaling, vd.IROvA, vd.Temperature, vd.Auto])
+@pytest.mark.parametrize("saved", [False, True])
+def test_apply_matches_classes_by_name(named_classes, method, saved, tmp_path):
+    calibrator = method().fit(named_classes)
+    if saved:
+        calibrator.save(tmp_path / "calibrator.json")
+        calibrator = vd.load_calibrator(tmp_path / "calibrator.json")
+    expected = vd.apply_calibrator(calibrator, named_classes)
+    reordered = named_classes.in_class_order(["eel", "cat", "dog"])
+    applied = vd.apply_calibrator(calibrator, reordered)
+    assert applied.class_names == ("eel", "cat", "dog")
+    np.testing.assert_array_equal(applied.probs, expected.probs[:, [2, 0, 1]])
+    np.testing.assert_array_equal(applied.confidence, expected.confidence)
+    names = np.array(applied.class_names)[applied.prediction]
+    np.testing.assert_array_equal(names, np.array(CLASS_NAMES)[expected.prediction])
+    np.testing.assert_array_equal(applied.labels, reordered.labels)
+
+
+def test_calibrator_refuses_classes_in_another_order(named_classes):
+    calibrator = vd.VectorScaling().fit(named_classes)
+    with pytest.raises(errors.ParameterError, match="class 0 of the predictions is 'eel' and was 'cat' at the fit"):
+        calibrator.predict_proba(named_classes.in_class_order(["eel", "cat", "dog"]))
+
+
+def test_calibrator_refuses_other_classes(named_classes):
+    calibrator = vd.VectorScaling().fit(named_classes)
+    other = vd.Predictions(named_classes.values, class_names=["cat", "dog", "emu"])
+    with pytest.raises(errors.ParameterError, match="class 2 of the predictions is 'emu' and was 'eel'"):
+        vd.apply_calibrator(calibrator, other)
+
+
+def test_class_order_moves_scores_and_labels(named_classes):
+    partly = named_classes.with_labels(np.where(np.arange(300) < 10, -1, named_classes.labels))
+    reordered = partly.in_class_order(("dog", "eel", "cat"))
+    assert reordered.class_names == ("dog", "eel", "cat")
+    np.testing.assert_array_equal(reordered.values, partly.values[:, :, [1, 2, 0]])
+    assert (reordered.labels[:10] == -1).all()
+    assert [reordered.class_names[label] for label in reordered.labels[10:]] == [
+        CLASS_NAMES[label] for label in partly.labels[10:]
+    ]
+    with pytest.raises(errors.ParameterError, match="give the names of the classes in a new order"):
+        partly.in_class_order(("dog", "eel", "fox"))

@@ -25,7 +25,7 @@ from veridical.calibrate.input_arrays import (
     reject_probabilities,
     reject_two_dimensions,
 )
-from veridical.calibrate.matching_sources import match_sources
+from veridical.calibrate.matching import check_classes, match_sources
 from veridical.calibrate.parameters import ParametersAsFields, reject_estimators, unfitted_error
 from veridical.calibrate.top_label import top_label_vectors
 from veridical.combine.combined import Combined, Floats, Labels
@@ -71,6 +71,8 @@ class Calibrator(ParametersAsFields):
         Kind of the scores it was fitted on, which is the kind of arrays that it predicts for.
     fitting_data_ : FittingData or None
         Mean confidence and HV of the calibration data; see :func:`veridical.apply_calibrator`.
+    class_names_ : tuple of str, or None
+        Names of the classes it was fitted on, where they had names; predictions with other names are refused.
     source_names_ : tuple of str, or None
         Names of the sources it was fitted on, where they had names.  Learned pools, which have a weight for each
         source, match sources by name: a source of the fit that is not there is left out, a new one has the mean
@@ -165,6 +167,7 @@ class Calibrator(ParametersAsFields):
     def remember(self, predictions: Predictions, confidence: Floats | None = None, hv: Array | None = None) -> None:
         """Keep what the data of the fit looked like; ``confidence`` of the mean and ``hv`` as far as they are known."""
         self.kind_: InputKind = predictions.input_kind
+        self.class_names_: tuple[str, ...] | None = predictions.class_names
         data = FittingData.of(predictions, self.n_threads, confidence=confidence, hv=hv)
         self.fitting_data_: FittingData | None = data
 
@@ -339,11 +342,7 @@ class Calibrator(ParametersAsFields):
     def combine_new(self, values: Any) -> Combined:
         """New predictions combined as those of the fit were, on one axis of samples."""
         predictions = self.new_predictions(values).flat()
-        if predictions.n_classes != self.n_classes_:
-            raise ShapeError(
-                f"this calibrator was fitted for {self.n_classes_} classes and the predictions have "
-                f"{predictions.n_classes}; fit one for them."
-            )
+        check_classes(self, predictions)
         combiner, predictions = match_sources(self, predictions)
         return combiner.apply(predictions, self)
 

@@ -42,7 +42,7 @@ _ENTRIES = frozenset(
 )
 
 #: Entries that the first files did not have.
-_LATER_ENTRIES = frozenset(("source_names", "kind", "fitting_data"))
+_LATER_ENTRIES = frozenset(("source_names", "kind", "class_names", "fitting_data"))
 
 
 def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
@@ -125,8 +125,10 @@ def describe(calibrator: Calibrator) -> dict[str, Any]:
 def _remembered(calibrator: Calibrator) -> dict[str, Any]:
     """What is known about the data of the fit."""
     fitting_data = getattr(calibrator, "fitting_data_", None)
+    class_names = getattr(calibrator, "class_names_", None)
     entries = {
         "kind": getattr(calibrator, "kind_", None),
+        "class_names": None if class_names is None else list(class_names),
         "fitting_data": None if fitting_data is None else fitting_data.to_dict(),
     }
     return {name: entry for name, entry in entries.items() if entry is not None}
@@ -239,6 +241,7 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     calibrator.n_classes_ = _count(document["n_classes"], 2)
     calibrator.classes_ = np.arange(calibrator.n_classes_)
     calibrator.source_names_ = check_names(document.get("source_names"), calibrator.n_sources_, "source")
+    calibrator.class_names_ = check_names(document.get("class_names"), calibrator.n_classes_, "class")
     if document.get("kind") is not None:
         calibrator.kind_ = cast("InputKind", check_choice(document["kind"], INPUT_KINDS, "kind"))
     if document.get("fitting_data") is not None:

@@ -14,6 +14,7 @@ from veridical._tables import TableResult
 from veridical.calibrate import Calibrator
 from veridical.calibrate.base import check_calibrator
 from veridical.calibrate.fitting_data import warn_about_shift
+from veridical.calibrate.matching import order_of_fit
 from veridical.evaluation.calibrated_files import check_calibrated_target, write_calibrated
 from veridical.predictions import as_predictions
 from veridical.predictions.validation import Array, InputKind
@@ -89,7 +90,8 @@ def apply_calibrator(
     Returns
     -------
     Calibrated
-        With the ids and groups of the samples, in the shape of the input.
+        With the ids and groups of the samples, in the shape of the input and the order of its classes; those are
+        matched by name where the fit and the predictions have names.
 
     Warns
     -----
@@ -102,7 +104,13 @@ def apply_calibrator(
         sources = calibrator.new_predictions(predictions)
     else:
         sources = as_predictions(predictions, kind, sources_axis)
-    probs, confidence, prediction = calibrator.predict_all(sources)
+    order = order_of_fit(calibrator, sources)
+    if order is None:
+        probs, confidence, prediction = calibrator.predict_all(sources)
+    else:
+        probs, confidence, prediction = calibrator.predict_all(sources.in_class_order(order))
+        columns = np.array([order.index(name) for name in sources.class_names or ()])
+        probs, prediction = probs[..., columns], np.argsort(columns)[prediction]
     warn_about_shift(getattr(calibrator, "fitting_data_", None), sources, calibrator.n_threads)
     labels = None if sources.labels is None else sources.in_sample_shape(sources.labels)
     ids, groups = sources.sample_ids, sources.groups

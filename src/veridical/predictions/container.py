@@ -218,6 +218,21 @@ class Predictions:
             return self
         return self.select(samples=np.flatnonzero(self.labels != UNKNOWN))
 
+    def in_class_order(self, class_names: Sequence[str]) -> Predictions:
+        """The same predictions with the classes, and the labels with them, in the order of these names."""
+        names = check_names(class_names, self.n_classes, "class")
+        if names is None or self.class_names is None or sorted(names) != sorted(self.class_names):
+            raise ParameterError(f"class_names is {shown(class_names)}; give the names of the classes in a new order.")
+        order = [self.class_names.index(name) for name in names]
+        stacked = isinstance(self._values, np.ndarray)
+        columns: Any = self.values[..., order] if stacked else [source[:, order] for source in self]
+        result = self._derive(columns, self.source_names, None)
+        result.class_names = names
+        if self.labels is not None:
+            # -1, unknown, is the last entry.
+            result.labels = np.append(np.argsort(order), UNKNOWN)[self.labels]
+        return result
+
     def _derive(self, values: Any, source_names: Sequence[str] | None, samples: Any) -> Predictions:
         """Predictions of the same kind, classes and files; ``samples`` is the index of those in ``values``, or None."""
         result = Predictions(values, kind=self.kind, source_names=source_names, class_names=self.class_names)

@@ -1,4 +1,4 @@
-"""Sources of new predictions and those that a calibrator was fitted on."""
+"""Sources and classes of new predictions, and those that a calibrator was fitted on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,36 @@ from veridical.predictions import Predictions
 
 if TYPE_CHECKING:
     from veridical.calibrate.base import Calibrator
+
+
+def check_classes(calibrator: Calibrator, predictions: Predictions) -> None:
+    """Raise where the classes are not those of the fit, in their order where both have names."""
+    if predictions.n_classes != calibrator.n_classes_:
+        raise ShapeError(
+            f"this calibrator was fitted for {calibrator.n_classes_} classes and the predictions have "
+            f"{predictions.n_classes}; fit one for them."
+        )
+    fitted, names = getattr(calibrator, "class_names_", None), predictions.class_names
+    if fitted is None or names is None or names == fitted:
+        return
+    number = next(label for label in range(len(names)) if names[label] != fitted[label])
+    remedy = (
+        "apply_calibrator matches classes by name, and predictions.in_class_order orders them"
+        if set(names) == set(fitted)
+        else "give the classes of the fit, or leave their names out"
+    )
+    raise ParameterError(
+        f"class {number} of the predictions is {names[number]!r} and was {fitted[number]!r} at the fit; {remedy}."
+    )
+
+
+def order_of_fit(calibrator: Calibrator, predictions: Predictions) -> tuple[str, ...] | None:
+    """The names of the classes in the order of the fit, where the predictions have the same ones in another order."""
+    fitted, names = getattr(calibrator, "class_names_", None), predictions.class_names
+    if fitted is None or names is None or names == fitted or sorted(names) != sorted(fitted):
+        return None
+    order: tuple[str, ...] = fitted
+    return order
 
 
 def match_sources(calibrator: Calibrator, predictions: Predictions) -> tuple[Combiner, Predictions]:
