@@ -14,6 +14,8 @@ from veridical.combine.across_samples.votes import Indices, Votes, sort_opinions
 from veridical.combine.combined import Floats
 from veridical.errors import LabelError, MissingSourceError, ShapeError
 from veridical.jury.ids import as_id
+from veridical.predictions.arrays import as_array
+from veridical.predictions.sample_ids import check_sample_ids
 from veridical.predictions.validation import as_numbers, check_names
 
 
@@ -102,7 +104,7 @@ def ballots_of_labels(
     labels: Any, class_names: Sequence[str] | None, source_names: Sequence[str] | None, item_ids: Sequence[Any] | None
 ) -> Ballots:
     """Ballots of an array (S, N): places of classes, -1 where a source has no vote; or names of classes, "" there."""
-    array = np.asarray(labels)
+    array = as_array(labels, "the votes", "give one label per source and item, shape (S, N)")
     if array.ndim != 2 or not array.size:
         raise ShapeError(f"the votes have shape {array.shape}; give one label per source and item, shape (S, N).")
     if array.dtype.kind in "US" or array.dtype.kind == "O":
@@ -120,9 +122,8 @@ def ballots_of_labels(
         )
     n_sources, n_items = numbers.shape
     names = check_names(source_names, n_sources, "source") or tuple(str(s) for s in range(n_sources))
-    ids = [str(n) for n in range(n_items)] if item_ids is None else [as_id(name) for name in item_ids]
-    if len(ids) != n_items:
-        raise ShapeError(f"there are {len(ids)} item ids for {n_items} items; give one each.")
+    ids = range(n_items) if item_ids is None else item_ids
+    ids = check_sample_ids([as_id(name) for name in ids], n_items, "item_ids").tolist()
     sources, items = np.nonzero(numbers >= 0)
     opinions = (
         items.astype(np.int64),

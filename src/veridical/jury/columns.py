@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from veridical.errors import CorruptFileError, FileFormatError
+from veridical.errors import CorruptFileError, FileFormatError, LabelError, ShapeError
+from veridical.jury.ids import as_id
 from veridical.predictions.files.format_parquet import read_all_columns
 
 #: What the columns with a meaning may be called.
@@ -87,6 +88,28 @@ def column(columns: Columns, names: Sequence[str], where: str) -> Sequence[Any]:
     raise FileFormatError(
         f"{where} has no column {names[0]} (columns: {', '.join(columns)[:200]}); write item, source and label."
     )
+
+
+def answers_of(columns: Columns, where: str) -> dict[str, str]:
+    """Item -> answer, of a table of known answers; an item without a label has none."""
+    check_lengths(columns, where)
+    ids = [as_id(value) for value in column(columns, ITEM, where)]
+    labels = [as_id(value) for value in column(columns, (*LABEL, "gold", "truth"), where)]
+    answers: dict[str, str] = {}
+    for row, (item, label) in enumerate(zip(ids, labels, strict=True)):
+        if not item:
+            raise LabelError(f"row {row + 1} of {where} has no item; name it, or leave the row out.")
+        if label and answers.setdefault(item, label) != label:
+            raise LabelError(f"{where} has two answers to item {item}, {answers[item]!r} and {label!r}; keep one.")
+    return answers
+
+
+def check_lengths(columns: Columns, where: str) -> None:
+    """Raise if columns, as of a dictionary, have different lengths."""
+    lengths = {name: len(entries) for name, entries in columns.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ShapeError(f"the columns of {where} have different lengths ({listed}); give one entry per row in each.")
 
 
 def has_column(columns: Columns, names: Sequence[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,5 +55,5 @@ def match_ids(wanted: Sequence[str], known: Sequence[str]) -> tuple[list[int], b
 
 def in_order(names: set[str]) -> list[str]:
     """Names of classes in the order of their numbers where all are whole numbers, else alphabetically."""
-    whole = all(name.lstrip("+-").isdecimal() for name in names)
+    whole = all(re.fullmatch(r"[+-]?\d+", name) for name in names)
     return sorted(names, key=lambda name: (int(name), name)) if whole else sorted(names)

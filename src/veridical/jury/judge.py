@@ -15,12 +15,12 @@ from veridical.combine.across_samples.votes import Votes, consensus_of_votes
 from veridical.combine.combined import Floats, Labels
 from veridical.errors import CampsWarning, GoldWarning, LabelError, ParameterError, ShapeError
 from veridical.jury.ballots import Ballots, ballots_of_labels, ballots_of_predictions
-from veridical.jury.columns import ITEM, LABEL, column, columns_of_frame, read_columns
+from veridical.jury.columns import answers_of, columns_of_frame, read_columns
 from veridical.jury.dawid_skene import fit_dawid_skene
 from veridical.jury.gold import LEAST_GOLD, GoldChoice, View, calibrate_on_gold
 from veridical.jury.ids import as_id, match_ids
 from veridical.jury.result import Juror, JuryResult
-from veridical.jury.tables import ballots_of_table
+from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
 from veridical.predictions.arrays import as_array
 from veridical.predictions.validation import check_seed
@@ -113,12 +113,15 @@ def _read_votes(
     item_ids: Sequence[Any] | None,
     known: Mapping[str, str] | Sequence[Any] | None,
 ) -> Ballots:
-    class_names = None if classes is None else [as_id(name) for name in classes]
+    class_names = check_classes(classes)
     more = [*known.values()] if isinstance(known, Mapping) else []
-    if isinstance(votes, Ballots):
-        return votes
-    if isinstance(votes, Predictions):
-        return ballots_of_predictions(votes)
+    if isinstance(votes, (Ballots, Predictions)):
+        if not classes is source_names is item_ids is None:
+            raise ParameterError(
+                f"{type(votes).__name__} name their classes, sources and items; leave classes, source_names and "
+                "item_ids out."
+            )
+        return votes if isinstance(votes, Ballots) else ballots_of_predictions(votes)
     is_table = isinstance(votes, (str, os.PathLike, Mapping)) or hasattr(votes, "columns")
     if not is_table:
         return ballots_of_labels(votes, class_names, source_names, item_ids)
@@ -136,27 +139,15 @@ def _read_gold(gold: Any) -> dict[str, str] | list[Any] | None:
     if gold is None:
         return None
     if isinstance(gold, (str, os.PathLike)):
-        return _answers_of(read_columns(Path(gold)), str(gold))
+        return answers_of(read_columns(Path(gold)), str(gold))
     if hasattr(gold, "columns"):
-        return _answers_of(columns_of_frame(gold), "the table of gold labels")
+        return answers_of(columns_of_frame(gold), "the table of gold labels")
     if isinstance(gold, Mapping):
         return {as_id(item): as_id(label) for item, label in gold.items()}
     answers = as_array(gold, "gold", "give a table, a mapping of ids to labels, or one label per item")
     if answers.ndim != 1:
         raise ShapeError(f"gold has shape {answers.shape}; give one label per item.")
     return list(answers.tolist())
-
-
-def _answers_of(columns: Mapping[str, Sequence[Any]], where: str) -> dict[str, str]:
-    ids = [as_id(value) for value in column(columns, ITEM, where)]
-    labels = [as_id(value) for value in column(columns, (*LABEL, "gold", "truth"), where)]
-    answers: dict[str, str] = {}
-    for row, (item, label) in enumerate(zip(ids, labels, strict=True)):
-        if not item:
-            raise LabelError(f"row {row + 1} of {where} has no item; name it, or leave the row out.")
-        if label and answers.setdefault(item, label) != label:
-            raise LabelError(f"{where} has two answers to item {item}, {answers[item]!r} and {label!r}; keep one.")
-    return answers
 
 
 def _match_gold(known: Mapping[str, str] | Sequence[Any] | None, ballots: Ballots) -> tuple[Labels, list[str]]:

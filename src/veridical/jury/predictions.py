@@ -11,9 +11,9 @@ import numpy as np
 
 from veridical.errors import ShapeError
 from veridical.jury.ballots import Ballots
-from veridical.jury.columns import ITEM, LABEL, column, read_columns
+from veridical.jury.columns import answers_of, columns_of_frame, read_columns
 from veridical.jury.ids import as_id
-from veridical.jury.tables import ballots_of_table
+from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
 
 _MOST_NUMBERS = 1 << 29
@@ -42,7 +42,7 @@ def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Seque
     ballots = ballots_of_table(
         read_columns(where),
         str(where),
-        classes=None if classes is None else [as_id(name) for name in classes],
+        classes=check_classes(classes),
         more_classes=[] if answers is None else [*answers.values()],
         files=[where],
     )
@@ -53,9 +53,9 @@ def _answers(gold: Any) -> dict[str, str] | None:
     if gold is None:
         return None
     if isinstance(gold, (str, os.PathLike)):
-        columns = read_columns(Path(gold))
-        ids, labels = column(columns, ITEM, str(gold)), column(columns, (*LABEL, "gold", "truth"), str(gold))
-        return {as_id(item): as_id(label) for item, label in zip(ids, labels, strict=True) if as_id(label)}
+        return answers_of(read_columns(Path(gold)), str(gold))
+    if hasattr(gold, "columns"):
+        return answers_of(columns_of_frame(gold), "the table of gold labels")
     return {as_id(item): as_id(label) for item, label in dict(gold).items()}
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from veridical.combine.combined import Floats
-from veridical.errors import FileFormatError, LabelError, NotFiniteError, NotNormalisedError
+from veridical.errors import FileFormatError, LabelError, NotFiniteError, NotNormalisedError, ParameterError, shown
 from veridical.jury.ballots import Ballots, make_ballots
-from veridical.jury.columns import CONFIDENCE, ITEM, LABEL, RESERVED, SOURCE, Columns, column, has_column
+from veridical.jury.columns import CONFIDENCE, ITEM, LABEL, RESERVED, SOURCE, Columns, check_lengths, column, has_column
 from veridical.jury.ids import as_id, in_order
+from veridical.predictions.validation import check_names
 
 #: How far from one the probabilities of a row may sum.
 _SUM_TOLERANCE = 1e-3
@@ -41,6 +42,7 @@ def ballots_of_table(
     more_classes : sequence of str
         Classes that exist besides those that have votes: answers in a file of gold labels.
     """
+    check_lengths(columns, where)
     ids = [as_id(value) for value in column(columns, ITEM, where)]
     names = [as_id(value) for value in column(columns, SOURCE, where)]
     for what, values in (("item", ids), ("source", names)):
@@ -57,6 +59,17 @@ def ballots_of_table(
     notes += _repeated(items, sources, rows, item_ids, source_names)
     opinions = (items[rows], sources[rows], labels, values)
     return make_ballots(opinions, item_ids, source_names, class_names, notes, files)
+
+
+def check_classes(classes: Any) -> list[str] | None:
+    """Names of all classes as text, each once."""
+    if classes is None:
+        return None
+    if isinstance(classes, (str, set, frozenset)) or not isinstance(classes, Iterable):
+        raise ParameterError(f"classes is {shown(classes)}; give a list of names.")
+    names = [as_id(name) for name in classes]
+    check_names(names, len(names), "class")
+    return names
 
 
 def _numbered(names: Sequence[str]) -> tuple[list[str], Any]:

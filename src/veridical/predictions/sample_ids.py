@@ -18,7 +18,8 @@ def check_sample_ids(ids: Any, n_samples: int, what: str = "sample_ids") -> Arra
         raise ShapeError(f"{what} have shape {listed.shape}; give one id for each of {n_samples} samples.")
     result = _as_ids(listed, what)
     if result.shape != (n_samples,):
-        raise ShapeError(f"{what}: there are {result.shape} ids for {n_samples} samples; give one id per sample.")
+        count = len(result) if result.ndim == 1 else result.shape
+        raise ShapeError(f"{what}: there are {count} ids for {n_samples} samples; give one id per sample.")
     different, counts = np.unique(result, return_counts=True)
     if len(different) < n_samples:
         repeated = different[counts > 1]
@@ -31,15 +32,18 @@ def check_sample_ids(ids: Any, n_samples: int, what: str = "sample_ids") -> Arra
 
 def _as_ids(ids: Array | Sequence[Any], what: str) -> Array:
     """Whole numbers as int64; everything else as text."""
-    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu" and ids.dtype != np.uint64:
         return ids.astype(np.int64)
     listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
     for n, entry in enumerate(listed):
-        if entry is None or isinstance(entry, (list, dict, set)) or entry != entry:
+        if entry is None or isinstance(entry, (list, dict, set, np.ndarray)) or entry != entry:
             raise ParameterError(f"{what}: the id of sample {n} is {shown(entry)}; give a text or a whole number.")
     if listed and all(isinstance(entry, (int, np.integer)) and not isinstance(entry, bool) for entry in listed):
-        return np.asarray(listed, np.int64)
-    return np.asarray([entry.decode() if isinstance(entry, bytes) else str(entry) for entry in listed], dtype=np.str_)
+        numbers = np.asarray([int(entry) for entry in listed])  # int64 where all fit
+        if numbers.dtype == np.int64:
+            return numbers
+    texts = [entry.decode(errors="backslashreplace") if isinstance(entry, bytes) else str(entry) for entry in listed]
+    return np.asarray(texts, dtype=np.str_)
 
 
 def places_of(
