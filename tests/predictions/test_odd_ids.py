@@ -42,7 +42,7 @@ def test_ids_are_whole_numbers_or_text(ids, expected, kind):
     [
         ([1, 2, 3], ShapeError, "sample_ids: there are 3 ids for 2 samples; give one id per sample"),
         ([[1, 2]], ParameterError, r"sample_ids: the id of sample 0 is \[1, 2\]"),
-        (np.array([[1, 2]]), ShapeError, r"there are \(1, 2\) ids for 2 samples"),
+        (np.array([[1, 2]]), ShapeError, r"sample_ids have shape \(1, 2\); give one id for each of 2"),
         (["a", None], ParameterError, "sample_ids: the id of sample 1 is None; give a text or a whole number"),
         ([float("nan"), 1], ParameterError, "the id of sample 0 is nan"),
         ([{}, 1], ParameterError, "the id of sample 0 is {}"),

@@ -18,8 +18,7 @@ def check_sample_ids(ids: Any, n_samples: int, what: str = "sample_ids") -> Arra
         raise ShapeError(f"{what} have shape {listed.shape}; give one id for each of {n_samples} samples.")
     result = _as_ids(listed, what)
     if result.shape != (n_samples,):
-        count = len(result) if result.ndim == 1 else result.shape
-        raise ShapeError(f"{what}: there are {count} ids for {n_samples} samples; give one id per sample.")
+        raise ShapeError(f"{what}: there are {len(result)} ids for {n_samples} samples; give one id per sample.")
     different, counts = np.unique(result, return_counts=True)
     if len(different) < n_samples:
         repeated = different[counts > 1]
