@@ -63,6 +63,25 @@ def test_apply_refuses_one_of_many_inputs(folder, calibrator):
     assert_refused(["apply", calibrator, "run", "--out", "run/m1.npz"], "the input run/m1.npz", ["run/m1.npz"])
 
 
+def test_apply_refuses_the_directory_of_its_input(folder, calibrator):
+    """A result in blocks replaces a directory of .npy files as a whole."""
+    Path("arrays").mkdir()
+    probs = vd.load("p.npz").values
+    np.save("arrays/probs.npy", probs)
+    words = ["apply", calibrator, "arrays/probs.npy", "--block-memory", "4M", "--out", "here/arrays"]
+    assert_refused(words, "is the directory of the input arrays/probs.npy", ["arrays/probs.npy"])
+    with pytest.raises(ParameterError, match="out arrays is the directory of the input"):
+        vd.scale.discover(vd.scale.open("arrays/probs.npy"), out="arrays")
+    np.testing.assert_array_equal(np.load("arrays/probs.npy"), probs)
+
+
+def test_calibration_state_does_not_replace_predictions(folder):
+    before = Path("p.npz").read_bytes()
+    with pytest.raises(FileFormatError, match=r"use the extension \.json"):
+        vd.metrics.CalibrationState().save("p.npz")
+    assert Path("p.npz").read_bytes() == before
+
+
 def test_apply_refuses_its_calibrator_and_labels(folder, calibrator):
     Path("cal.npz").symlink_to("cal.json")
     assert_refused(["apply", calibrator, "p.npz", "-o", "cal.npz"], "same file as the input cal.json", ["cal.json"])

@@ -50,6 +50,14 @@ def check_outputs(outputs: Mapping[str, _StrPath | None], inputs: Iterable[_StrP
             )
 
 
+def check_replaced_directory(name: str, path: _StrPath, inputs: Iterable[_StrPath]) -> None:
+    """Refuse an output that replaces a whole directory in which an input is."""
+    target = Path(os.path.realpath(as_path(path)))
+    for source in inputs:
+        if target.is_dir() and target in Path(os.path.realpath(as_path(source))).parents:
+            raise ParameterError(f"{name} {path} is the directory of the input {source}; choose another name.")
+
+
 def _identity(path: Path) -> Any:
     """Equal for all names of one file: its device and inode, or its name in its directory where it does not exist."""
     resolved = Path(os.path.realpath(path))

@@ -49,6 +49,8 @@ REFUSED = {
     "known answers that raise": lambda: vd.judge(np.zeros((3, 4), int), Hostile()),
     "known answers without an axis": lambda: vd.judge(np.zeros((3, 4), int), 5),
     "number as sample ids": lambda: vd.Predictions(PROBS, sample_ids=5),
+    "number as the methods of a report": lambda: vd.build_report(PROBS, LABELS, methods=1),
+    "text as the methods of a report": lambda: vd.build_report(PROBS, LABELS, methods="mean"),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }

@@ -148,6 +148,8 @@ def test_zarr_chunk_shape_is_checked(tmp_path):
     metadata["chunk_grid"]["configuration"]["chunk_shape"] = [1, LARGE // 8, 2]
     (path / "probs" / "zarr.json").write_text(json.dumps(metadata))
     assert_refused(path, "far more than its")
+    with pytest.raises(vd.errors.CorruptFileError, match="far more than its"):
+        vd.scale.open(path)
 
 
 @pytest.mark.parametrize("options", [{"dtype": "<U100000"}, {"encode_dtype": "S100000", "decode_dtype": "<f4"}])

@@ -42,7 +42,7 @@ def command(
       veridical apply cal.json new.npz --out calibrated.csv
       veridical apply cal.json large.npy --out calibrated.zarr --resume
     """
-    from veridical._outputs import check_outputs
+    from veridical._outputs import check_outputs, check_replaced_directory
     from veridical.calibrate import load_calibrator
     from veridical.evaluation import apply_calibrator
     from veridical.evaluation.calibrated_files import check_calibrated_target
@@ -52,6 +52,7 @@ def command(
     loaded = load_calibrator(calibrator)
     predictions = read_in_blocks(**source, workers=workers, default_kind=getattr(loaded, "kind_", None))
     check_outputs({"--out": out}, [calibrator, *predictions.files])
+    check_replaced_directory("--out", out, [calibrator, *predictions.files])
     if isinstance(predictions, Predictions):
         if resume:
             raise ParameterError("--resume continues a result that is written in blocks; give --block-memory, too.")

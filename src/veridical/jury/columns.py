@@ -10,6 +10,7 @@ from typing import Any
 
 from veridical.errors import CorruptFileError, FileFormatError, LabelError, ShapeError
 from veridical.jury.ids import as_id
+from veridical.predictions.files.file_checks import check_is_file
 from veridical.predictions.files.format_parquet import read_all_columns
 
 #: What the columns with a meaning may be called.
@@ -27,8 +28,7 @@ def read_columns(path: Path) -> dict[str, list[Any]]:
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise FileFormatError(f"{path} has the suffix {path.suffix!r}; a table of votes is a {' or '.join(_READERS)}.")
-    if not path.is_file():
-        raise FileFormatError(f"{path} does not exist; check the name.")
+    check_is_file(path, "a table of votes")
     columns = reader(path)
     if not columns or not len(next(iter(columns.values()))):
         raise FileFormatError(f"{path} has no rows; write one row per vote, with the columns item, source and label.")

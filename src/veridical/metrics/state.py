@@ -13,7 +13,7 @@ from veridical._atomic import as_path, write_atomically
 from veridical._json import read_json, to_json
 from veridical._kernels.cells import add_to_cells
 from veridical._parallel import run_blocks
-from veridical.errors import CorruptFileError, ParameterError, ShapeError, shown
+from veridical.errors import CorruptFileError, FileFormatError, ParameterError, ShapeError, shown
 from veridical.metrics.cells import Cells
 from veridical.metrics.floors import NoiseFloor, check_quantiles
 from veridical.metrics.resampling import MOST_DRAWS
@@ -258,7 +258,9 @@ class CalibrationState:
         return state
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a JSON file."""
+        """Write the state to a ``.json`` file."""
+        if as_path(path).suffix.lower() != ".json":
+            raise FileFormatError(f"states are saved as .json, not as {str(path)!r}; use the extension .json.")
         write_atomically(path, to_json(self.to_dict()).encode())  # on one line: half the size
 
     @classmethod

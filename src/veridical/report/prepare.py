@@ -120,7 +120,8 @@ def choose_methods(
     chosen = resolve_method(method, parameters)
     if methods is None:  # one source is its own truth
         methods = [name for name in DEFAULT_METHODS if n_sources > 1 or name not in label_free_combiners()]
-    shown = [one for one in resolve_methods(["mean", *methods]) if one is None or one.name != chosen.name]
+    names = ["mean", *methods] if isinstance(methods, list | tuple) else methods  # what is not a list is refused
+    shown = [one for one in resolve_methods(names) if one is None or one.name != chosen.name]
     return chosen, [*shown, chosen] if chosen.name != "mean" else [chosen, *shown]
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from veridical._outputs import check_outputs
+from veridical._outputs import check_outputs, check_replaced_directory
 from veridical._progress import Progress
 from veridical._version import __version__
 from veridical.calibrate import Calibrator
@@ -70,6 +70,7 @@ def _sink(
         yield _Sink(0, keep, lambda: memory)
         return
     check_outputs({"out": out}, predictions.files)
+    check_replaced_directory("out", out, predictions.files)
     facts = {
         "veridical": __version__,
         "input": predictions.reader.identity(),

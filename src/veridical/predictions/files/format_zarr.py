@@ -75,7 +75,10 @@ def open_zarr(path: Path, kind: InputKind | None) -> tuple[Any, Contents]:
             scores = root[chosen]
             beside |= {name: _read_array(root[name], path, files) for name in BESIDE_SCORES if name in names}
             declared = kind_of_name(chosen) or declared
-        _check_metadata(scores, path)
+        _, dtype = _check_metadata(scores, path)
+        # Chunks are unpacked whole, even where a block of samples is read.
+        chunk = getattr(scores, "shards", None) or scores.chunks
+        check_claim(path, math.prod(chunk) * dtype.itemsize, sum(file.stat().st_size for file in files))
         return scores, Contents(np.empty(0), kind=declared, files=files, **beside)
 
 
