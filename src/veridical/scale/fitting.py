@@ -143,10 +143,11 @@ class Fitting:
                 state.update_sample(Sample(taken.confidence, taken.correct(labels)))
             return
         assert isinstance(calibrator, Temperature)
-        if name not in part.temperatures:
-            other = next((each.temperatures[name] for each in self.parts if name in each.temperatures), None)
-            part.temperatures[name] = TemperatureSums(calibrator) if other is None else other.like()
-        sums = part.temperatures[name]
+        sums = part.temperatures.get(name)
+        if sums is None or sums.nodes is None:  # both parts have the nodes of the first samples, in whichever block
+            known = [each.temperatures[name] for each in self.parts if name in each.temperatures]
+            other = next((each for each in known if each.nodes is not None), None)
+            sums = part.temperatures[name] = TemperatureSums(calibrator) if other is None else other.like()
         if sums.nodes is None:
             if name in self._centres:
                 sums.centre_at(self._centres[name])

@@ -12,7 +12,7 @@ import numpy as np
 from veridical._atomic import as_path
 from veridical._dispatch import STREAM_ABOVE
 from veridical.errors import FileFormatError, InvalidInputError, ParameterError, ShapeError
-from veridical.predictions import Predictions
+from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
 from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.format_npy import map_npy
@@ -75,7 +75,8 @@ def open(
     10000
     """
     if isinstance(path, Predictions):
-        whole = path if labels is None else path.with_labels(labels)
+        whole = as_predictions(path, kind, sources_axis)
+        whole = whole if labels is None else whole.with_labels(labels)
         return BlockedPredictions(whole, ArrayReader(whole.values), block_memory)
     if isinstance(path, (str, os.PathLike)):
         return _open_file(as_path(path), labels, kind, sources_axis, block_memory)
@@ -120,6 +121,8 @@ def _open_file(
             shape, dtype, str(path), labels=contents.labels if labels is None else labels, kind=settled, **facts
         )
     except InvalidInputError as error:
+        if str(path) in str(error):
+            raise
         raise type(error)(f"{path}: {error}") from error
     whole.files = (path, *label_files)
     return BlockedPredictions(whole, reader, block_memory)

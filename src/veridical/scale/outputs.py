@@ -60,6 +60,9 @@ class _NpyFile:
                 file.truncate(file.tell() + spec.n_bytes)
         self._file = path.open("r+b", buffering=0)
         self._start = path.stat().st_size - spec.n_bytes
+        if self._start <= 0:
+            self._file.close()
+            raise ValueError(f"{path} was truncated")
 
     def write(self, start: int, values: Array) -> None:
         axis, n_samples = self.spec.samples_axis, self.spec.shape[self.spec.samples_axis]
@@ -135,7 +138,7 @@ class BlockOutput:
             if not self.blocks_done:
                 self._start_anew()
             self._last_commit = time.monotonic()
-            self._files = _open_arrays(self.arrays_path, self.specs, block_size, fresh=not self.blocks_done)
+            self._files = self._open(block_size)
 
     def __enter__(self) -> Self:
         return self
@@ -162,18 +165,31 @@ class BlockOutput:
         self.folder.mkdir()
         self.arrays_path.mkdir()
 
+    def _open(self, block_size: int) -> dict[str, Any]:
+        """The arrays, new or as they were left."""
+        if not self.blocks_done:
+            return _open_arrays(self.arrays_path, self.specs, block_size, fresh=True)
+        try:
+            return _open_arrays(self.arrays_path, self.specs, block_size, fresh=False)
+        except (FileNotFoundError, KeyError, ValueError):
+            raise CorruptFileError(
+                f"{self.folder} lacks arrays that were written; leave --resume (resume=True) out to start anew."
+            ) from None
+
     def _read_progress(self) -> int:
         if not (self.folder / _PROGRESS).is_file():
             return 0
         content = read_json(self.folder / _PROGRESS)
-        if not isinstance(content, dict) or not isinstance(content.get("blocks_done"), int):
+        n_blocks = max(-(-spec.shape[spec.samples_axis] // self._job["block_size"]) for spec in self.specs.values())
+        done = content.get("blocks_done") if isinstance(content, dict) else None
+        if type(done) is not int or not 0 <= done <= n_blocks:
             raise CorruptFileError(f"{self.folder / _PROGRESS} is damaged; leave --resume (resume=True) out.")
         if content.get("job") != _read_back(self._job):
             raise ParameterError(
                 f"{self.folder} is the beginning of another result: {_difference(content.get('job'), self._job)}; "
                 "give the same input and options, or leave --resume (resume=True) out to start anew."
             )
-        return int(content["blocks_done"])
+        return done
 
     def write(self, block: int, start: int, arrays: Mapping[str, Array]) -> None:
         """Write the arrays of a block that begins at sample ``start``, and remember that it is finished."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -57,17 +56,6 @@ class ScoreStates:
             merged.n_samples += part.n_samples
             merged.n_absent += part.n_absent
         return merged
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        states = {method: state.to_dict() for method, state in self.states.items()}
-        return {"states": states, "changed": self.changed, "n_samples": self.n_samples, "n_absent": self.n_absent}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> ScoreStates:
-        """The states that :meth:`to_dict` described."""
-        states = {method: CalibrationState.from_dict(state) for method, state in content["states"].items()}
-        return cls(states, dict(content["changed"]), content["n_samples"], content["n_absent"])
 
 
 def score_block(

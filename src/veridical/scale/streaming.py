@@ -13,6 +13,7 @@ from veridical._outputs import check_outputs, check_replaced_directory
 from veridical._progress import Progress
 from veridical._version import __version__
 from veridical.calibrate import Calibrator
+from veridical.calibrate.base import check_calibrator
 from veridical.calibrate.saving import fingerprint
 from veridical.combine.across_samples.consensus import (
     Consensus,
@@ -29,7 +30,7 @@ from veridical.combine.truth_discovery import Missing, Truth
 from veridical.combine.truth_discovery import discover as discover_in_memory
 from veridical.errors import ParameterError
 from veridical.evaluation.applying import Calibrated
-from veridical.predictions.validation import Array, Kind, check_choice, check_integer, check_real
+from veridical.predictions.validation import Array, Kind, as_numbers, check_choice, check_integer, check_real
 from veridical.scale.blocked import Block, BlockedPredictions
 from veridical.scale.cluster import apply_on_cluster
 from veridical.scale.opening import as_blocked
@@ -139,7 +140,7 @@ def discover(
         "tol": check_real(tol, "tol", 0.0),
         "max_iter": check_integer(max_iter, "max_iter", 0),
         "missing": check_choice(missing, ("raise", "skip"), "missing"),
-        "source_weights": None if source_weights is None else np.asarray(source_weights, dtype=np.float64).tolist(),
+        "source_weights": None if source_weights is None else as_numbers(source_weights, "source_weights").tolist(),
         "trace": bool(trace),
     }
     n_sources, n_samples, n_classes = blocked.shape
@@ -264,7 +265,7 @@ def apply_calibrator(
         With mapped arrays, or Zarr arrays, if ``out`` is given.
     """
     blocked = as_blocked(predictions, kind, sources_axis)
-    calibrator.check_fitted()
+    check_calibrator(calibrator).check_fitted()
     specs = {
         "probs": ArraySpec((blocked.n_samples, blocked.n_classes), blocked.result_dtype),
         "confidence": ArraySpec((blocked.n_samples,), np.dtype(np.float64)),
