@@ -91,7 +91,8 @@ def test_consensus_of_votes_is_better_than_the_majority(rng):
 
 def test_distributions_of_shares_follow_their_formula():
     probs = distributions_of_shares(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1.0, 3.0]))
-    first, second = 0.75**1.25, 0.25**1.25
+    # One vote, and 1.25 more spread over two classes: 1.625 and 0.625 of 2.25.
+    first, second = (1.625 / 2.25) ** 1.35, (0.625 / 2.25) ** 1.35
     np.testing.assert_allclose(probs, [[first / (first + second), second / (first + second)], [0.5, 0.5]])
 
 

@@ -18,7 +18,6 @@ from veridical.combine.across_samples.factor import (
     suspected_copies,
     updated_loadings,
 )
-from veridical.combine.across_samples.sums import Correlations
 from veridical.combine.combined import Floats
 from veridical.predictions.validation import Array
 
@@ -73,9 +72,7 @@ class Part:
     strength: float
 
 
-def choose_factor(
-    evidence: Evidence, correlations: Correlations, n_threads: int | None
-) -> tuple[Factor, tuple[Part, ...]]:
+def choose_factor(evidence: Evidence, n_threads: int | None) -> tuple[Factor, tuple[Part, ...]]:
     """The common factor of the sources, and the camps if it cannot be known which of them is right.
 
     The factor of all sources follows the camp that sways most pairs.  What is left of the correlations has a second
@@ -84,7 +81,7 @@ def choose_factor(
     """
     whole = np.arange(len(evidence.correlation))
     main = fit_factor(evidence, n_threads)
-    parts = sorted(_split(whole, main, evidence, correlations, n_threads), key=lambda part: -part.strength)
+    parts = sorted(_split(whole, main, evidence, n_threads), key=lambda part: -part.strength)
     if len(parts) == 1:
         return main, ()
     rivals = [part for part in parts if part.strength >= _RIVAL * parts[0].strength and len(part.members) > 1]
@@ -96,19 +93,17 @@ def choose_factor(
     return _extended(parts[0], evidence), ()
 
 
-def _split(
-    sources: Sources, factor: Factor, evidence: Evidence, correlations: Correlations, n_threads: int | None
-) -> list[Part]:
+def _split(sources: Sources, factor: Factor, evidence: Evidence, n_threads: int | None) -> list[Part]:
     """The sources in parts, none of which holds a further camp."""
     parts: list[Part] = []
     waiting = [(sources, factor)]
     while waiting:
         part, factor = waiting.pop()
-        own, n_samples = evidence.of(part), np.diag(correlations.counts)[part]
-        apart = _second_camp(own, factor, n_samples, n_threads)
+        own = evidence.of(part)
+        apart = _second_camp(own, factor, n_threads)
         together = np.setdiff1d(np.arange(len(part)), apart)
         if not (_distinct(own, apart) and _distinct(own, together)) or len(parts) + len(waiting) + 2 > _MOST_CAMPS:
-            parts.append(_described(part, factor, correlations))
+            parts.append(_described(part, factor, own, float(evidence.n_samples.max())))
             continue
         camps = (apart, together)
         waiting += [(part[camp], fit_factor(own.of(camp), n_threads, _TOLERANCE)) for camp in camps]
@@ -127,14 +122,18 @@ def _significant(loadings: Floats, n_samples: Floats) -> npt.NDArray[np.bool_]:
     return shared
 
 
-def _second_camp(evidence: Evidence, factor: Factor, n_samples: Floats, n_threads: int | None) -> Sources:
+def _second_camp(evidence: Evidence, factor: Factor, n_threads: int | None) -> Sources:
     """Sources that share more with each other than with the factor, near-copies counted once."""
     copies = suspected_copies(evidence)
     independence = independence_of(copies)
     skill = factor.skill
     # The start: the direction of the largest positive residuals.
-    pairs = independence * evidence.visible * (1.0 - copies)
-    pairs *= np.maximum(evidence.correlation - skill[:, None] * skill, 0.0)
+    pairs = np.multiply.outer(-skill, skill)
+    pairs += evidence.correlation
+    np.maximum(pairs, 0.0, out=pairs)
+    pairs *= evidence.visible
+    pairs *= independence
+    pairs *= 1.0 - copies
     loadings = pairs.sum(axis=1)
     for _ in range(_POWER_STEPS):
         size = float(np.sqrt(loadings @ loadings))
@@ -148,7 +147,7 @@ def _second_camp(evidence: Evidence, factor: Factor, n_samples: Floats, n_thread
         loadings = updated_loadings(evidence, copies, independence, skill, loadings, 1.0, n_threads)
         if np.abs(loadings - before).max() < _TOLERANCE:
             break
-    camp = np.flatnonzero((loadings > skill) & _significant(loadings, n_samples))
+    camp = np.flatnonzero((loadings > skill) & _significant(loadings, evidence.n_samples))
     own = np.ix_(camp, camp)
     visible = evidence.visible[own]
     counts = FEW_SAMPLES * visible / (1.0 - visible) * (1.0 - copies[own])
@@ -171,17 +170,16 @@ def _is_established(counts: Floats, residual: Floats, loadings: Floats, n_source
     return signal > (_STANDARD_ERRORS + 2.0 * float(np.sqrt(n_sources))) * noise
 
 
-def _described(sources: Sources, factor: Factor, correlations: Correlations) -> Part:
+def _described(sources: Sources, factor: Factor, evidence: Evidence, most_samples: float) -> Part:
     """A part with its members and its evidence.
 
     Evidence is the sum of weights over independent members, each times its variance, which for a calibrated source is
     what it knows beyond the base rates, and times how often it is present.
     """
-    n_samples = np.diag(correlations.counts)
-    member = _significant(factor.skill, n_samples[sources])
-    strength = factor.weights * factor.independence * correlations.variance[sources] * n_samples[sources]
+    member = _significant(factor.skill, evidence.n_samples)
+    strength = factor.weights * factor.independence * evidence.variance * evidence.n_samples
     return Part(
-        sources, factor, sources[member], float(strength[member].sum() / n_samples.max()) if member.sum() > 1 else 0.0
+        sources, factor, sources[member], float(strength[member].sum() / most_samples) if member.sum() > 1 else 0.0
     )
 
 

@@ -49,19 +49,23 @@ class Evidence(NamedTuple):
     ``visible`` is n / (n + 10) for n shared samples: the weight of a pair in least squares, where its sampling error
     adds to an error of the model as large as that of 10 samples.  ``seen`` is 1 - exp(-n / 10), how surely agreement
     is not chance: independent sources that agree on 9 of 10 samples agree on n samples in a row with about this
-    probability's complement.
+    probability's complement.  ``n_samples`` (S,) is how many samples each source has, ``variance`` (S,) its mean
+    squared distance from its own mean vector.
     """
 
     correlation: Floats
     visible: Floats
     seen: Floats
+    n_samples: Floats
+    variance: Floats
 
     def of(self, sources: np.ndarray) -> Evidence:
         """The evidence on some of the sources; the same object for all of them in order, whose matrices are large."""
         if np.array_equal(sources, np.arange(len(self.correlation))):
             return self
         pairs = np.ix_(sources, sources)
-        return Evidence(*(np.ascontiguousarray(matrix[pairs]) for matrix in self))
+        correlation, visible, seen = (np.ascontiguousarray(matrix[pairs]) for matrix in self[:3])
+        return Evidence(correlation, visible, seen, self.n_samples[sources], self.variance[sources])
 
 
 def independence_of(dependence: Floats, present: Array | None = None) -> Floats:
@@ -71,7 +75,8 @@ def independence_of(dependence: Floats, present: Array | None = None) -> Floats:
     for any third source that depends on them.
     """
     everyone = np.ones(len(dependence)) if present is None else present.astype(np.float64)
-    copies = (dependence > COPIES).astype(np.float64) @ everyone
+    is_copy = dependence > COPIES
+    copies = is_copy.sum(axis=1) if present is None else is_copy.astype(np.float64) @ everyone
     single = everyone / np.maximum(copies, 1.0)
     independence: Floats = single / np.where(single > 0, dependence @ single, 1.0)
     return independence
@@ -87,7 +92,8 @@ def evidence_of(correlations: Correlations) -> Evidence:
     """How far each correlation can be believed."""
     counts = correlations.counts
     seen = np.where(correlations.copies, 1.0, -np.expm1(-counts / FEW_SAMPLES))
-    return Evidence(correlations.correlation, counts / (counts + FEW_SAMPLES), seen)
+    visible = counts / (counts + FEW_SAMPLES)
+    return Evidence(correlations.correlation, visible, seen, np.diag(counts).copy(), correlations.variance)
 
 
 def suspected_copies(evidence: Evidence) -> Floats:
@@ -158,10 +164,10 @@ def _row_blocks(n_rows: int) -> list[tuple[int, int]]:
     return [(first, min(first + _ROWS_IN_BLOCK, n_rows)) for first in range(0, n_rows, _ROWS_IN_BLOCK)]
 
 
-def shrunk_skill(factor: Factor, correlations: Correlations) -> Floats:
+def shrunk_skill(factor: Factor, evidence: Evidence) -> Floats:
     """Skill pulled towards the mean of all, by how few samples a source has; constant sources keep a skill of 0."""
-    n_samples = np.diag(correlations.counts)
-    constant = (n_samples > 0) & (correlations.variance == 0)
+    n_samples = evidence.n_samples
+    constant = (n_samples > 0) & (evidence.variance == 0)
     by_evidence = factor.independence * n_samples * ~constant
     if not by_evidence.any():
         return factor.skill

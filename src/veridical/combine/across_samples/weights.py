@@ -81,8 +81,10 @@ def weigh_sources(sums: ConsensusSums, n_threads: int | None = None) -> SourceWe
     if n_sources < _LEAST_SOURCES:
         skill = np.full(n_sources, float(np.sqrt(max(correlations.correlation.min(initial=1.0), 0.0))))
         return SourceWeights(np.minimum(skill, MOST_SKILL), np.ones(n_sources), np.eye(n_sources), n_samples)
-    factor, camps = choose_factor(evidence_of(correlations), correlations, n_threads)
-    skill = shrunk_skill(factor, correlations)
+    evidence = evidence_of(correlations)
+    del correlations
+    factor, camps = choose_factor(evidence, n_threads)
+    skill = shrunk_skill(factor, evidence)
     if camps or not skill.any():
         weights_of_camps = tuple(camp_weights(camp, n_sources) for camp in camps)
         return SourceWeights(skill, np.ones(n_sources), np.eye(n_sources), n_samples, weights_of_camps)
