@@ -175,7 +175,12 @@ class Advice(TableResult):
             ]
             if won:
                 parts.append(f"{_title(method)} is better in {_listed(won)}")
-        return [f"{', '.join(parts)}."] if parts else []
+        if parts:
+            return [f"{', '.join(parts)}."]
+        tied = self.method in self.confidence and self.confidence[self.method].ties_with_best
+        if not tied or self.method == self.confidence.recommended:
+            return []
+        return [f"They do not differ by more than chance in {_listed([METRICS[name].title for name in _COMPARED])}."]
 
     def _on_distribution(self) -> list[str]:
         choice = self.distribution
