@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
 
 from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.predictions.arrays import Array, as_array
+from veridical.predictions.validation import check_names
 
 #: More numbers than this are not made of votes: they are mostly absent where there are so many.
 _MOST_NUMBERS = 1 << 29
@@ -22,6 +23,7 @@ def vectors_of_votes(
     ``values`` has shape (S, N): places of classes, -1 for no vote; or names of classes, "" or None for no vote.
     """
     array = as_array(values, "the votes", "give one label per source and sample, shape (sources, samples)")
+    class_names = check_names(class_names, len(class_names) if isinstance(class_names, Sized) else 2, "class")
     if sources_axis not in (0, 1) or isinstance(sources_axis, bool):
         raise ParameterError(
             f"sources_axis is {sources_axis!r}; votes have shape (sources, samples), or 1 for the other."
