@@ -39,7 +39,7 @@ def test_advice_on_an_equal_method_says_what_decides():
     tied = [standing("spline", "Spline", 0.01), standing("temperature", "TS", 0.0123, 0.0023, 0.01)]
     assert advice_of(tied, DISTRIBUTION).sentences == (
         "TS, which is simpler, cannot be told from it with 1,500 samples: ECE 1.23%.",
-        "They do not differ by more than chance in NLL, Brier, KS and Acc.",
+        "They do not differ by more than chance in NLL, Brier, KS and accuracy.",
     )
     at_floor = [
         standing("spline", "Spline", 0.01, at_floor=True),
@@ -47,7 +47,7 @@ def test_advice_on_an_equal_method_says_what_decides():
     ]
     assert advice_of(at_floor, DISTRIBUTION).sentences == (
         "TS, which is simpler, is calibrated as well: ECE 1.23%, at its noise floor too.",
-        "They do not differ by more than chance in NLL, Brier, KS and Acc.",
+        "They do not differ by more than chance in NLL, Brier, KS and accuracy.",
     )
 
 

@@ -180,7 +180,8 @@ class Advice(TableResult):
         tied = self.method in self.confidence and self.confidence[self.method].ties_with_best
         if not tied or self.method == self.confidence.recommended:
             return []
-        return [f"They do not differ by more than chance in {_listed([METRICS[name].title for name in _COMPARED])}."]
+        compared = _listed([METRICS[name].title for name in _COMPARED]).replace("Accuracy", "accuracy")
+        return [f"They do not differ by more than chance in {compared}."]
 
     def _on_distribution(self) -> list[str]:
         choice = self.distribution
