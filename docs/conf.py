@@ -33,6 +33,7 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
+smartquotes = False  # two hyphens begin an option
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = "veridical"

@@ -57,10 +57,8 @@ def _description(path, command):
             lines += [_escape(" ".join(paragraph.split())), ""]
     for parameter in command.params:
         record = parameter.get_help_record(context)
-        if record is None and isinstance(parameter, click.Argument):
-            record = (parameter.make_metavar(context), getattr(parameter, "help", None) or "(argument)")
-        if record is not None and not getattr(parameter, "hidden", False):
-            lines += [f"``{record[0]}``", "    " + (_escape(" ".join(record[1].split())) or "–"), ""]
+        if record is not None and record[1]:  # arguments are explained in the text above
+            lines += [f"``{record[0]}``", "    " + _escape(" ".join(record[1].split())), ""]
     return lines
 
 

@@ -39,6 +39,7 @@ NAMES = (
     "abstention",
     "corrections",
     "paper_tables",
+    "conformance",
 )
 
 

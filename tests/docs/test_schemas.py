@@ -50,7 +50,8 @@ def documents(tmp_path_factory):
         vd.save(demo, "p.npz")
         vd.save(vd.Predictions(demo.values, kind="logits"), "unlabelled.npz")
         vd.Temperature(kind="logits").fit(demo).save("plain.json")
-        votes = [[f"q{n}", f"m{s}", "ABC"[answers[n] if rng.random() < 0.8 else 0]] for s in range(4) for n in range(60)]
+        chosen = np.where(rng.random((4, 60)) < 0.8, answers, 0)
+        votes = [[f"q{n}", f"m{s}", "ABC"[chosen[s, n]]] for s in range(4) for n in range(60)]
         write_table("votes.csv", ["item", "source", "label"], votes)
         write_table("gold.csv", ["item", "label"], [[f"q{n}", "ABC"[answers[n]]] for n in range(20)])
         printed = []

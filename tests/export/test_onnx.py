@@ -195,6 +195,17 @@ def test_export_command(rng, tmp_path, capsys, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cal.json", "cal.onnx"]
 
 
+@pytest.mark.parametrize("method", ["temperature", "auto"])
+def test_export_command_takes_what_calibrate_writes(method, rng, tmp_path, monkeypatch):
+    probs, labels = labelled_ensemble(rng)
+    monkeypatch.chdir(tmp_path)
+    vd.save(vd.Predictions(probs, labels), "predictions.npz")
+    assert run_command(["calibrate", "predictions.npz", "--method", method, "--out", "cal.json", "--quiet"]) == 0
+    assert run_command(["export", "cal.json", "cal.onnx"]) == 0
+    assert vd.load_calibrator("cal.json").missing == "skip"
+    onnx.checker.check_model("cal.onnx")
+
+
 def test_documented_table_of_methods():
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "serving.md").read_text()
     rows = re.findall(r"^\| `([a-z-]+)` \|", page, flags=re.MULTILINE)

@@ -140,7 +140,27 @@ def apply_label_free(
     options: CombineOptions,
     find_truth: Callable[[], Truth] | None = None,
 ) -> Combined:
-    """The mean or truth discovery of the sources; ``find_truth`` as in :class:`Combined`."""
+    """The mean or truth discovery of the sources; ``find_truth`` as in :class:`Combined`.
+
+    Parameters
+    ----------
+    name : {"mean", "tde", "atde"}
+    predictions : Predictions
+    options : CombineOptions
+        An object with ``missing`` and ``n_threads``, such as a calibrator.
+
+    Returns
+    -------
+    Combined
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> predictions = vd.Predictions(np.array([[[0.9, 0.1]], [[0.5, 0.5]]]))
+    >>> vd.combine.apply_label_free("mean", predictions, vd.Identity()).probs
+    array([[0.7, 0.3]])
+    """
     if name == "mean":
         probs, labels, continue_to_truth = mean_of(predictions, options.missing, options.n_threads)
         return Combined(probs, labels, predictions, options, find_truth=find_truth or continue_to_truth)
@@ -163,6 +183,27 @@ def fit_combiner(
     """The combiner of that name, fitted where it has weights, and the combined calibration data.
 
     ``find_truth`` as in :class:`Combined`; ``checked`` if the numbers of the predictions are known to be valid.
+
+    Parameters
+    ----------
+    name : str
+        A key of :data:`veridical.combine.COMBINERS`.
+    predictions : Predictions
+    labels : (N,) int64
+    options : CombineOptions
+        An object with ``missing`` and ``n_threads``, such as a calibrator.
+
+    Returns
+    -------
+    (Combiner, Combined)
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(500))
+    >>> combiner, combined = vd.combine.fit_combiner("linear-pool", predictions, predictions.labels, vd.Identity())
+    >>> combined.probs.shape
+    (500, 10)
     """
     if name in ("linear-pool", "log-pool") and not checked:
         _check_numbers(predictions, options)

@@ -26,6 +26,12 @@ class CombinerInfo:
         each sample on its own.
     complexity : int
         Rank among combiners of equal merit: the lower, the fewer things it fits.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> vd.combine.COMBINERS["atde"].keeps_labels
+    True
     """
 
     name: str
@@ -79,10 +85,24 @@ COMBINERS: dict[str, CombinerInfo] = {info.name: info for info in _ALL}
 
 
 def label_free_combiners() -> tuple[str, ...]:
-    """Names of the combiners that need neither labels nor a set of samples to be fitted on."""
+    """Names of the combiners that need neither labels nor a set of samples to be fitted on.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> vd.combine.label_free_combiners()
+    ('mean', 'tde', 'atde')
+    """
     return tuple(name for name, info in COMBINERS.items() if not info.has_weights)
 
 
 def label_keeping_combiners() -> tuple[str, ...]:
-    """Names of the combiners that leave the mean's labels as they are."""
+    """Names of the combiners that leave the mean's labels as they are.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> vd.combine.label_keeping_combiners()
+    ('mean', 'atde', 'aconsensus')
+    """
     return tuple(name for name, info in COMBINERS.items() if info.keeps_labels)

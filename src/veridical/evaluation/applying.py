@@ -25,6 +25,14 @@ class Calibrated(TableResult):
     """Calibrated predictions: distributions, confidences of the predicted labels, and those labels.
 
     For images they have the shape of the images: (N, H, W, L) and (N, H, W).
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> calibrated = vd.apply_calibrator(vd.Platt(kind="logits").fit(predictions), predictions)
+    >>> bool((calibrated.probs.argmax(axis=1) == calibrated.prediction).all())
+    True
     """
 
     probs: Array = field(repr=False)
@@ -98,6 +106,15 @@ def apply_calibrator(
     ShiftedDataWarning
         The predictions are far more or less confident, or disagree far more or less, than those of the fit: other
         data, or made in another way, such as averages over folds after a fit on out-of-fold predictions.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> fit, test = vd.load_demo().select(sources=slice(3), samples=slice(1000)).split(random_state=0)
+    >>> calibrator = vd.Temperature(kind="logits").fit(fit)
+    >>> calibrated = vd.apply_calibrator(calibrator, test)
+    >>> calibrated.probs.shape, calibrated.confidence.shape
+    ((500, 10), (500,))
     """
     check_calibrator(calibrator)
     if kind is None and sources_axis is None:

@@ -41,6 +41,14 @@ class CalibratorFacts(TableResult):
         The weight of their mean in a log pool.
     candidates : list of dict
         The scores by which "auto" chose, best first.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> facts = vd.inspect_calibrator(vd.Temperature(kind="logits").fit(predictions))
+    >>> facts.method, facts.n_sources, facts.keeps_labels
+    ('temperature', 3, True)
     """
 
     method: str

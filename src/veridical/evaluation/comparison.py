@@ -44,6 +44,14 @@ class MethodComparison(TableResult):
         Method -> mean number of predictions that differ from the mean's.
     n_splits, random_state : int
     versions : dict
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> comparison = vd.compare_calibrators(predictions, methods=["mean", "platt"], n_splits=2)
+    >>> comparison.methods
+    ('mean', 'platt')
     """
 
     data: DataFacts
@@ -145,6 +153,14 @@ def compare_calibrators(
     Returns
     -------
     MethodComparison
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(1000))
+    >>> comparison = vd.compare_calibrators(predictions, methods=["mean", "temperature"], n_splits=2)
+    >>> len(comparison.values["temperature"]["ece"])
+    2
     """
     n_splits = check_integer(n_splits, "n_splits", 1)
     random_state = check_seed(random_state)

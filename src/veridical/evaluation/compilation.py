@@ -86,6 +86,15 @@ def compile_kernels(*, everything: bool = False, progress: Progress | None = Non
     -----
     They are kept in ``NUMBA_CACHE_DIR`` where that is set, else beside the package, else in the user's cache directory.
     Compiled code is for the processor that compiled it; another kind compiles again.
+
+    Examples
+    --------
+    What is on disk already is not compiled again:
+
+    >>> from veridical import evaluation
+    >>> done = evaluation.compile_kernels()
+    >>> evaluation.compile_kernels().n_compiled
+    0
     """
     report = check_progress(progress)
     cases = [(dtype, n_classes) for dtype in _DTYPES for n_classes in _N_CLASSES]

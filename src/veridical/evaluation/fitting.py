@@ -33,6 +33,14 @@ class Calibration(TableResult):
         What "auto" chose on the half that it was fitted on for the evaluation; with all samples it may choose another.
     advice : Advice or None
         Whether a simpler method does as well, and what other methods would gain.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> calibration = vd.fit_calibrator(predictions, method="platt")
+    >>> calibration.method, calibration.chosen
+    ('platt', None)
     """
 
     calibrator: Calibrator
@@ -100,6 +108,16 @@ def fit_calibrator(
     Returns
     -------
     Calibration
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(1000))
+    >>> calibration = vd.fit_calibrator(predictions, method="temperature")
+    >>> [scores.method for scores in calibration.evaluation.methods]
+    ['mean', 'temperature']
+    >>> 0.5 < calibration.calibrator.temperature_ < 1.5
+    True
     """
     random_state = check_seed(random_state)
     labelled_predictions = labelled(predictions, labels, kind, sources_axis)

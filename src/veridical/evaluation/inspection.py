@@ -57,6 +57,14 @@ class Inspection(TableResult):
     warnings : tuple of str
     value : SourceValues or None
         What each source is worth to the mean; where there are labels and several sources.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> inspection = vd.inspect(predictions)
+    >>> inspection.agreement.shape
+    (3, 3)
     """
 
     data: DataFacts
@@ -115,6 +123,15 @@ def inspect(
     Returns
     -------
     Inspection
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> inspection = vd.inspect(vd.load_demo().select(sources=slice(3), samples=slice(500)))
+    >>> [source.name for source in inspection.sources]
+    ['seed-00', 'seed-01', 'seed-02']
+    >>> bool(inspection.sources[0].accuracy > 0.7)
+    True
     """
     return inspect_with_engine(Engine(as_predictions(predictions, kind, sources_axis), n_threads=n_threads))
 

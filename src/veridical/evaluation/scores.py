@@ -74,6 +74,14 @@ class Evaluation(TableResult):
         Where calibrators take part, everything is scored on the half they have not seen.
     random_state : int
     versions : dict
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> evaluation = vd.evaluate(predictions, methods=["mean", "atde"], floors=False)
+    >>> evaluation["atde"].labels_changed
+    0
     """
 
     data: DataFacts

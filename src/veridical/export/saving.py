@@ -24,7 +24,23 @@ _MOST_BYTES = 2**31 - 2**20
 
 
 def check_onnx_target(path: str | os.PathLike[str]) -> Path:
-    """Where an ONNX file may be written; commands ask before they start to work."""
+    """Where an ONNX file may be written; commands ask before they start to work.
+
+    Parameters
+    ----------
+    path : path
+        Its name must end with ``.onnx``.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> from veridical.export import check_onnx_target
+    >>> check_onnx_target("cal.onnx").name
+    'cal.onnx'
+    """
     target = as_path(path)
     if target.suffix != ".onnx":
         raise FileFormatError(f"ONNX models are not saved as {str(target)!r}; use the extension .onnx.")
@@ -32,7 +48,24 @@ def check_onnx_target(path: str | os.PathLike[str]) -> Path:
 
 
 def save_onnx(calibrator: Calibrator, path: str | os.PathLike[str], *, dtype: str = "float32") -> None:
-    """Write a fitted calibrator as an ONNX model; see :meth:`veridical.calibrate.Calibrator.to_onnx`."""
+    """Write a fitted calibrator as an ONNX model; see :meth:`veridical.calibrate.Calibrator.to_onnx`.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        Fitted.
+    path : path
+        Written whole or not at all.
+    dtype : {"float32", "float64"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> from veridical.export import save_onnx
+    >>> probs = np.array([[[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]]])
+    >>> save_onnx(vd.Platt().fit(probs, [0, 1, 1]), "cal.onnx")
+    """
     target = check_onnx_target(path)
     model = make_onnx(calibrator, dtype=dtype)
     if model.ByteSize() > _MOST_BYTES:
@@ -44,7 +77,29 @@ def save_onnx(calibrator: Calibrator, path: str | os.PathLike[str], *, dtype: st
 
 
 def make_onnx(calibrator: Calibrator, *, dtype: str = "float32") -> Any:
-    """The ONNX model of a fitted calibrator, as ``onnx.ModelProto``."""
+    """The ONNX model of a fitted calibrator, as ``onnx.ModelProto``.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        Fitted.
+    dtype : {"float32", "float64"}
+        Of input and outputs.
+
+    Returns
+    -------
+    onnx.ModelProto
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> from veridical.export import make_onnx
+    >>> probs = np.array([[[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]]])
+    >>> model = make_onnx(vd.Platt().fit(probs, [0, 1, 1]))
+    >>> [output.name for output in model.graph.output]
+    ['probs', 'confidence', 'label']
+    """
     check_choice(dtype, DTYPES, "dtype")
     calibrator.check_fitted()
     chosen = calibrator.fitted_calibrator

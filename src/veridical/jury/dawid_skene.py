@@ -66,6 +66,26 @@ def fit_dawid_skene(votes: Votes) -> DawidSkene:
     ----------
     Dawid and Skene: Maximum likelihood estimation of observer error-rates using the EM algorithm.  Applied Statistics
     28, 1979.
+
+    Parameters
+    ----------
+    votes : Votes
+        Sorted by item, as ``combine.across_samples.votes.sort_votes`` makes them.
+
+    Returns
+    -------
+    DawidSkene
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> from veridical.combine.across_samples.votes import sort_votes
+    >>> sources, items = np.divmod(np.arange(60), 20)  # 3 sources vote on 20 items
+    >>> labels = np.where(sources == 2, 0, items % 2)  # the third always says 0
+    >>> result = vd.fit_dawid_skene(sort_votes(items, sources, labels, (3, 20, 2)))
+    >>> bool((result.prediction == np.arange(20) % 2).all())
+    True
     """
     n_sources, n_items, n_classes = votes.shape
     items, cells = votes.items[votes.entries], votes.sources[votes.entries] * n_classes + votes.labels

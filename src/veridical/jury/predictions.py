@@ -36,6 +36,16 @@ def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Seque
     Predictions
         Items that nobody answered are left out.  Votes that are mostly absent should rather go to
         :func:`veridical.judge`, which never makes vectors of them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import veridical as vd
+    >>> rows = ["item,source,label", "q1,a,yes", "q1,b,no", "q2,a,yes", "q2,b,yes"]
+    >>> _ = Path("votes.csv").write_text("\\n".join(rows))
+    >>> votes = vd.load_votes("votes.csv", gold={"q1": "yes"})
+    >>> votes.class_names, votes.source_names
+    (('no', 'yes'), ('a', 'b'))
     """
     where = Path(path)
     answers = _answers(gold)

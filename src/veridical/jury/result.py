@@ -48,6 +48,13 @@ class Juror:
         Share of its votes that are right, where answers are known.
     n_gold : int
         Votes on items whose answer is known.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> juror = vd.judge(vd.load_demo_jury().select(samples=slice(300))).ranked_jurors()[0]
+    >>> bool(0 < juror.skill < 1), juror.n_votes <= 300
+    (True, True)
     """
 
     name: str
@@ -86,6 +93,13 @@ class JuryResult(TableResult):
         How the confidence was calibrated on known answers; None where it was not.
     notes : tuple of str
         What was noticed, a sentence each; how far the confidence can be trusted is the last.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> result = vd.judge(vd.load_demo_jury().select(samples=slice(300)))
+    >>> result.probs.shape, len(result.jurors)
+    ((300, 10), 29)
     """
 
     item_ids: tuple[str, ...]

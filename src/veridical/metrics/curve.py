@@ -33,6 +33,13 @@ class ReliabilityCurve:
     low, high : (B,) arrays
         Consistency band: where the accuracy of a perfectly calibrated model would fall with ``confidence_level``.
     confidence_level : float
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> curve = metrics.reliability_curve([True, True, False, True], [0.9, 0.8, 0.7, 0.6], n_bins=2)
+    >>> curve.confidence.round(2), curve.accuracy.round(2)
+    (array([0.8, 0.6])..., array([...]))
     """
 
     edges: Floats

@@ -32,6 +32,13 @@ class NoiseFloor:
     quantiles : dict
         Probability -> value.
     draws : (n_draws,) array
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> floor = metrics.noise_floor("ece", [0.5] * 100, n_draws=20, quantiles=[0.95])
+    >>> list(floor.quantiles), len(floor.draws)
+    ([0.95], 20)
     """
 
     metric: str

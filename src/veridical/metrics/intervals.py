@@ -36,6 +36,13 @@ class Bootstrap:
         Mean over the resamples minus ``value``: calibration errors grow when samples repeat.  NaN where ``value`` is
         not finite.
     draws : (n_resamples,) array
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> result = metrics.bootstrap("accuracy", [True] * 8 + [False] * 2, [0.8] * 10, n_resamples=50)
+    >>> result.value, len(result.draws)
+    (0.8, 50)
     """
 
     metric: str
@@ -64,6 +71,13 @@ class Comparison:
         In how many resamples a was better, and b.  The rest are ties, and resamples on which the difference is
         undefined.
     draws : (n_resamples,) array of differences
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> result = metrics.compare("ece", [True, False] * 20, [0.5] * 40, [0.9] * 40, n_resamples=50)
+    >>> result.wins
+    50
     """
 
     metric: str

@@ -41,6 +41,13 @@ class Metric:
         The largest possible value; the least is 0 for all.
     short_title : str
         The column heading where the title is too long for one.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> metric = metrics.METRICS["brier"]
+    >>> metric.highest, metric.is_better(0.1, 0.2)
+    (2.0, True)
     """
 
     name: str
@@ -172,7 +179,22 @@ SUMMARY_METRICS: tuple[str, ...] = tuple(name for name, metric in METRICS.items(
 
 
 def get_metric(name: str) -> Metric:
-    """The metric called ``name``; an unknown name is an error that lists the names."""
+    """The metric called ``name``; an unknown name is an error that lists the names.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    Metric
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> metrics.get_metric("ece").title
+    'ECE'
+    """
     return METRICS[check_choice(name, METRICS, "metric")]
 
 

@@ -45,6 +45,14 @@ class StateSummary:
         The cell width: the values are exact for confidences moved by less than this.
     curve : ReliabilityCurve
         Over bins of equal mass; its edges are edges of the grid.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> state = metrics.CalibrationState()
+    >>> _ = state.update([True, False], [0.9, 0.6])
+    >>> state.compute()["accuracy"]
+    0.5
     """
 
     n_samples: int

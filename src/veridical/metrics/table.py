@@ -32,6 +32,12 @@ class SummaryRow:
     bound : float or None
         How far the value can be from the exact one, where it comes from a
         :class:`~veridical.metrics.CalibrationState`; None for exact values.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> metrics.SummaryRow("ece", 0.05, floor=0.01).value
+    0.05
     """
 
     metric: str
@@ -63,6 +69,13 @@ class Summary(TableResult):
     ----------
     rows : tuple of SummaryRow
     n_samples : int
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> scores = metrics.summary([True, True, False], [0.9, 0.8, 0.7], floors=False)
+    >>> round(scores["accuracy"].value, 2), scores.n_samples
+    (0.67, 3)
     """
 
     rows: tuple[SummaryRow, ...]

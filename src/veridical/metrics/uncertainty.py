@@ -33,6 +33,13 @@ class PredictiveUncertainty:
         Their difference: the part that is disagreement.
     hv : (N,) array
         Entropy-based geometric variance around the discovered truth.
+
+    Examples
+    --------
+    >>> from veridical import metrics
+    >>> uncertainty = metrics.predictive_uncertainty([[[0.9, 0.1]], [[0.5, 0.5]]])
+    >>> uncertainty.hv.shape
+    (1,)
     """
 
     total_entropy: Floats

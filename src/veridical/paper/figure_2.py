@@ -23,6 +23,17 @@ def draw_figure2(table: Table) -> Figure:
     ----------
     table : Table
         From :func:`veridical.paper.table1`.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> figure = paper.draw_figure2(paper.table1(paper.open_ensembles([]), sources=[2, 3]))
+    >>> len(figure.get_axes()) > 5
+    True
     """
     import matplotlib
     from matplotlib.figure import Figure

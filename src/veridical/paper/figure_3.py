@@ -70,6 +70,18 @@ def bins_before_after(
         Decides the halves.
     n_threads : int, optional
         Results do not depend on it.
+
+    Returns
+    -------
+    list of BinsBeforeAfter
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> (ensemble,) = paper.open_ensembles([])
+    >>> (panel,) = paper.bins_before_after(ensemble, sources=[3])
+    >>> panel.method, panel.sources
+    ('opt-hist', 3)
     """
     method = check_choice(full_name(method), calibrators(), "method")
     methods = [resolve_method("identity"), resolve_method(method)]
@@ -94,7 +106,24 @@ def bins_before_after(
 
 
 def draw_figure3(panels: Sequence[BinsBeforeAfter]) -> Figure:
-    """Figure 3: accuracy against confidence in fixed bins, before and after calibration, coloured by bin count."""
+    """Figure 3: accuracy against confidence in fixed bins, before and after calibration, coloured by bin count.
+
+    Parameters
+    ----------
+    panels : sequence of BinsBeforeAfter
+        From :func:`veridical.paper.bins_before_after`.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> figure = paper.draw_figure3(paper.bins_before_after(paper.open_ensembles([])[0], sources=[3]))
+    >>> figure.get_axes()[0].get_xlabel() != ""
+    True
+    """
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -59,7 +59,25 @@ class DisagreementByScore:
 def disagreement_by_score(
     ensemble: Ensemble, *, sources: Sequence[int] | None = None, n_threads: int | None = None
 ) -> list[DisagreementByScore]:
-    """The numbers of Figures A1 to A3, for each number of sources; the parameters are those of table 2."""
+    """The numbers of Figures A1 to A3, for each number of sources; the parameters are those of table 2.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    sources : sequence of int, optional
+    n_threads : int, optional
+
+    Returns
+    -------
+    list of DisagreementByScore
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> (panel,) = paper.disagreement_by_score(paper.open_ensembles([])[0], sources=[3])
+    >>> panel.sources
+    3
+    """
     panels = []
     for n in posthoc_sources(ensemble, sources):
         engine = ensemble.engine(n, n_threads)
@@ -96,7 +114,24 @@ def _nested(rows: npt.NDArray[Any]) -> tuple[tuple[float, ...], ...]:
 
 
 def draw_figure_a(panels: Sequence[DisagreementByScore]) -> Figure:
-    """Figures A1 to A3: HV against the winning score, and what it adds where the score is the same."""
+    """Figures A1 to A3: HV against the winning score, and what it adds where the score is the same.
+
+    Parameters
+    ----------
+    panels : sequence of DisagreementByScore
+        From :func:`veridical.paper.disagreement_by_score`.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> figure = paper.draw_figure_a(paper.disagreement_by_score(paper.open_ensembles([])[0], sources=[3]))
+    >>> len(figure.get_axes()) > 1
+    True
+    """
     import matplotlib
     from matplotlib.figure import Figure
 

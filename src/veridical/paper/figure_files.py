@@ -66,6 +66,18 @@ def figure_bytes(figure: Figure, form: str) -> bytes:
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure as SVG, PNG or PDF, by the ending of its name; whole or not at all."""
+    """Write a figure as SVG, PNG or PDF, by the ending of its name; whole or not at all.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    path : path
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from veridical import paper
+    >>> paper.save_figure(Figure(), "figure.svg")
+    """
     target = figure_path(path)
     write_atomically(target, figure_bytes(figure, target.suffix.lstrip(".").lower()))

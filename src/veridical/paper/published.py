@@ -28,6 +28,12 @@ class Published:
         Standard deviation over the five random halves, where the paper gives it.
     table : str
         The table it stands in: "1" to "4", "A1" to "A4".
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> paper.published_groups()[0].values["ece"]["DE"].mean
+    0.025
     """
 
     mean: float
@@ -49,6 +55,12 @@ class PublishedGroup:
         What the paper prints in bold (Tables 1 to 4) or underlined (A1 to A4).
     best_other : mapping metric -> tuple of methods
         What Table 2 underlines: the best without the paper's own method.
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> paper.published_groups()[0].table
+    '1'
     """
 
     table: str

@@ -100,6 +100,14 @@ def reproduce_all(
     -------
     Path
         Of the page.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> from veridical import paper
+    >>> _ = vd.save(vd.load_demo().select(sources=slice(2), samples=slice(400)), "small.npz")
+    >>> paper.reproduce_all(["small.npz"], "reproduction").name
+    'index.html'
     """
     settings, directory = settings or Settings(), as_path(out)
     ensembles = open_ensembles(paths, labels=labels, kind=kind, sources_axis=sources_axis)

@@ -128,6 +128,13 @@ class Table:
         Sentences to print under it.
     comparisons : tuple of PairedDifference
         Every pair of methods of a group, in extended tables.
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> table = paper.table1(paper.open_ensembles([]), sources=[2])
+    >>> [row.method for row in table.rows]
+    ['DE', 'TDE', 'aTDE']
     """
 
     name: str

@@ -172,6 +172,13 @@ def confidence_histogram(
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> ax = vd.plots.confidence_histogram([True, True, False], [0.9, 0.8, 0.7], n_bins=10)
+    >>> ax.get_xlabel()
+    'confidence'
     """
     histogram = y_true
     if not isinstance(histogram, ConfidenceHistogram):

@@ -136,6 +136,13 @@ def metric_sweep(
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> ax = vd.plots.metric_sweep(vd.load_demo().select(sources=slice(3), samples=slice(300)), "ece")
+    >>> len(ax.lines) >= 3
+    True
     """
     if not _are_points(points):
         points = sweep_points(Engine(labelled(points, labels, kind, sources_axis)))

@@ -54,6 +54,13 @@ def source_reliability(inspection: Any, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> ax = vd.plots.source_reliability(vd.load_demo().select(sources=slice(3), samples=slice(300)))
+    >>> ax.get_xlabel() != ""
+    True
     """
     shown: Inspection = inspection if isinstance(inspection, Inspection) else inspect(inspection)
     sources, n_sources = shown.sources, shown.data.n_sources
@@ -205,6 +212,13 @@ def hv_against_confidence(
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> ax = vd.plots.hv_against_confidence(vd.load_demo().select(sources=slice(3), samples=slice(300)))
+    >>> ax.get_ylabel() != ""
+    True
     """
     check_choice(side, _SIDES, "side")
     grid = hv if isinstance(hv, Disagreement) else _disagreement(hv, confidence, correct)
@@ -262,6 +276,13 @@ def source_value(value: Any, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> ax = vd.plots.source_value(vd.load_demo().select(sources=slice(3), samples=slice(300)))
+    >>> [label.get_text() for label in ax.get_yticklabels()][:1] != []
+    True
     """
     if not isinstance(value, SourceValues):
         inspection = value if isinstance(value, Inspection) else inspect(value)

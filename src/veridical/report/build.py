@@ -188,6 +188,15 @@ def calibrate_with_report(
     Returns
     -------
     Calibration, Report
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> from veridical.report import calibrate_with_report
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(300))
+    >>> calibration, report = calibrate_with_report(predictions, method="temperature")
+    >>> calibration.method, report.data.method
+    ('temperature', 'temperature')
     """
     labelled_predictions = labelled(predictions, labels, kind, sources_axis)
     chosen = resolve_calibrator(method, parameters)

@@ -52,6 +52,15 @@ class BlockedPredictions:
         Samples in a block; it depends on the shape, the dtype and ``block_memory`` alone.
     kind, dtype, labels, source_names, class_names, files
         As in :class:`veridical.Predictions`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> np.save("probs.npy", np.full((3, 100, 2), 0.5))
+    >>> predictions = vd.scale.open("probs.npy")
+    >>> predictions.n_sources, predictions.n_samples, predictions.n_classes
+    (3, 100, 2)
     """
 
     #: The functions that take over for these predictions are in :mod:`veridical.scale`.

@@ -273,6 +273,12 @@ def evaluate(
     Returns
     -------
     Evaluation
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> vd.scale.evaluate(vd.load_demo(), methods=["mean"], floors=False)["mean"].title
+    'DE'
     """
     blocked = labelled_blocks(predictions, labels, kind, sources_axis)
     reject_intervals(intervals)
@@ -361,6 +367,12 @@ def fit_calibrator(
     Returns
     -------
     Calibration
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> vd.scale.fit_calibrator(vd.load_demo(), method="temperature").method
+    'temperature'
     """
     blocked = labelled_blocks(predictions, labels, kind, sources_axis)
     resolved = resolve_calibrator(method, parameters)

@@ -133,6 +133,14 @@ def discover(
     -------
     Truth
         With mapped arrays, or Zarr arrays, if ``out`` is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> np.save("probs.npy", np.full((3, 100, 2), 0.5))
+    >>> vd.scale.discover("probs.npy", out="truth").probs.shape
+    (100, 2)
     """
     blocked = as_blocked(predictions, kind, sources_axis)
     options: dict[str, Any] = {
@@ -186,6 +194,14 @@ def consensus(
     -------
     Consensus
         With mapped arrays, or Zarr arrays, if ``out`` is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> np.save("probs.npy", np.random.default_rng(0).dirichlet([1, 1], (3, 100)))
+    >>> vd.scale.consensus("probs.npy").probs.shape
+    (100, 2)
     """
     blocked = as_blocked(predictions, kind, sources_axis)
     check_choice(missing, ("skip", "raise"), "missing")
@@ -263,6 +279,16 @@ def apply_calibrator(
     -------
     Calibrated
         With mapped arrays, or Zarr arrays, if ``out`` is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> probs = np.random.default_rng(0).dirichlet([1, 1], (3, 100))
+    >>> calibrator = vd.Platt().fit(probs, np.arange(100) % 2)
+    >>> np.save("probs.npy", probs)
+    >>> vd.scale.apply_calibrator(calibrator, "probs.npy", out="calibrated.npz").confidence.shape
+    (100,)
     """
     blocked = as_blocked(predictions, kind, sources_axis)
     check_calibrator(calibrator).check_fitted()

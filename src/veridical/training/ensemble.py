@@ -89,7 +89,29 @@ class TrainedEnsemble:
 
 
 def load_ensemble(directory: str | os.PathLike[str]) -> TrainedEnsemble:
-    """The finished members of an ensemble that :func:`train_ensemble` wrote."""
+    """The finished members of an ensemble that :func:`train_ensemble` wrote.
+
+    Parameters
+    ----------
+    directory : path
+
+    Returns
+    -------
+    TrainedEnsemble
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> import numpy as np
+    >>> from veridical import training
+    >>> images, labels = np.zeros((20, 16, 16, 1), np.uint8), np.arange(20) % 2
+    >>> np.savez("images.npz", train_images=images, train_labels=labels, test_images=images, test_labels=labels)
+    >>> train, test = (training.load_dataset("npz", "images.npz", split) for split in ("train", "test"))
+    >>> recipe = dataclasses.replace(training.RECIPES["one-cycle"], epochs=1)
+    >>> _ = training.train_ensemble(train, test, out="run", arch="resnet8", members=1, recipe=recipe)
+    >>> training.load_ensemble("run").predictions().n_samples
+    20
+    """
     run = RunDirectory(Path(directory))
     settings, members = run.settings(), run.finished_members()
     if not members:

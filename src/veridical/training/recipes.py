@@ -37,6 +37,13 @@ class Recipe:
     cycles : int
     augment : bool
         Random flips and padded crops.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> from veridical import training
+    >>> dataclasses.replace(training.RECIPES["paper"], epochs=10).epochs
+    10
     """
 
     schedule: str = "step"

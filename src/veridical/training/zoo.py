@@ -114,6 +114,15 @@ def load_checkpoint(
         A tensor is missing, unknown, or of another shape; the first is named.
     CorruptFileError
         The file holds anything but tensors, or is damaged.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from veridical import training
+    >>> torch.save(training.build("resnet8", 10).state_dict(), "net.pt")
+    >>> network = training.load_checkpoint("net.pt", "resnet8", 10)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    78042
     """
     check_choice(layout, LAYOUTS, "layout")
     check_choice(arch, ARCHITECTURES, "architecture")
@@ -150,7 +159,25 @@ def _load_torch_file(path: str | os.PathLike[str]) -> Mapping[str, Tensor]:
 
 
 def find_checkpoints(directory: str | os.PathLike[str]) -> list[Path]:
-    """Checkpoint files of a directory in natural order, or the file itself."""
+    """Checkpoint files of a directory in natural order, or the file itself.
+
+    Parameters
+    ----------
+    directory : path
+
+    Returns
+    -------
+    list of Path
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from veridical import training
+    >>> for name in ("net_10.pt", "net_2.pt"):
+    ...     Path(name).touch()
+    >>> [path.name for path in training.find_checkpoints(".")]
+    ['net_2.pt', 'net_10.pt']
+    """
     folder = Path(directory)
     if folder.is_file():
         return [folder]
@@ -167,6 +194,26 @@ def find_checkpoints(directory: str | os.PathLike[str]) -> list[Path]:
 def load_checkpoints(
     paths: list[Path], arch: str, n_classes: int, *, in_channels: int = 3, layout: str = "veridical"
 ) -> Iterator[nn.Module]:
-    """Networks of several files, one after another, so that only one is in memory."""
+    """Networks of several files, one after another, so that only one is in memory.
+
+    Parameters
+    ----------
+    paths : list of Path
+    arch, n_classes, in_channels, layout
+        As in :func:`load_checkpoint`.
+
+    Returns
+    -------
+    iterator of torch.nn.Module
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import torch
+    >>> from veridical import training
+    >>> torch.save(training.build("resnet8", 10).state_dict(), "net.pt")
+    >>> len(list(training.load_checkpoints([Path("net.pt")], "resnet8", 10)))
+    1
+    """
     for path in paths:
         yield load_checkpoint(path, arch, n_classes, in_channels=in_channels, layout=layout)

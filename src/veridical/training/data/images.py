@@ -22,7 +22,15 @@ MOST_CLASSES = 100_000
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Per-channel mean and standard deviation of pixels scaled to 0..1."""
+    """Per-channel mean and standard deviation of pixels scaled to 0..1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from veridical.training import Normalisation
+    >>> len(Normalisation.of(np.zeros((4, 8, 8, 3), np.uint8)).mean)
+    3
+    """
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
