@@ -63,7 +63,7 @@ class Inspection(TableResult):
     >>> import veridical as vd
     >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
     >>> inspection = vd.inspect(predictions)
-    >>> inspection.agreement.shape
+    >>> len(inspection.agreement), len(inspection.sources)
     (3, 3)
     """
 

@@ -39,7 +39,7 @@ class ReliabilityCurve:
     >>> from veridical import metrics
     >>> curve = metrics.reliability_curve([True, True, False, True], [0.9, 0.8, 0.7, 0.6], n_bins=2)
     >>> curve.confidence.round(2), curve.accuracy.round(2)
-    (array([0.8, 0.6])..., array([...]))
+    (array([0.7, 0.9]), array([0.67, 1.  ]))
     """
 
     edges: Floats
