@@ -11,7 +11,7 @@ from veridical._lazy import names_on_demand
 from veridical._version import __version__
 
 if TYPE_CHECKING:
-    from veridical import calibrate, combine, errors, metrics, paper, plots, scale, training
+    from veridical import calibrate, combine, errors, metrics, paper, plots, scale, torch, training
     from veridical.calibrate import (
         IRM,
         PTDE,
@@ -97,7 +97,7 @@ _HOMES = {
     ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("calibrate", "combine", "errors", "metrics", "paper", "plots", "scale", "training")
+_MODULES = ("calibrate", "combine", "errors", "metrics", "paper", "plots", "scale", "torch", "training")
 
 __all__ = [
     "IRM",
@@ -153,6 +153,7 @@ __all__ = [
     "plots",
     "save",
     "scale",
+    "torch",
     "training",
 ]
 

@@ -47,3 +47,12 @@ def test_calibrated_ensemble_compares_with_scikit_learn():
     ours, stacking = float(rows["CalibratedEnsemble"][0]), float(rows["stacking"][0])
     assert 0 < ours < 0.5
     assert float(rows["stacking"][4]) == pytest.approx(stacking - ours, abs=2e-4)
+
+
+def test_hv_in_the_loss_pulls_members_together():
+    text = run_example("hv_in_the_loss.py", "--seeds", 1, "--steps", 60)
+    rows = {float(line.split()[0]): line.replace("%", "").split() for line in text.splitlines()[1:]}
+    hv = {strength: float(row[5]) for strength, row in rows.items()}
+    assert hv[1.0] <= hv[0.1] <= hv[0.0] <= hv[-0.1]
+    assert hv[1.0] < hv[-0.1]
+    assert all(float(row[1]) > 85 for row in rows.values())

@@ -18,15 +18,16 @@ from veridical._dispatch import also_out_of_memory
 from veridical._numpy_kernels import kernel_for
 from veridical._parallel import resolve_threads
 from veridical._progress import Progress, check_progress
+from veridical.calibrate.answers import answers_any_array
 from veridical.calibrate.fitting_data import FittingData
 from veridical.calibrate.input_arrays import (
     labelled_samples,
-    n_dimensions,
+    predictions_for,
     reject_probabilities,
     reject_two_dimensions,
 )
 from veridical.calibrate.matching import check_classes, match_sources
-from veridical.calibrate.parameters import ParametersAsFields, reject_estimators, unfitted_error
+from veridical.calibrate.parameters import ParametersAsFields, unfitted_error
 from veridical.calibrate.top_label import top_label_vectors
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.combiner import Combiner, fit_combiner
@@ -34,9 +35,8 @@ from veridical.combine.pools import over_rows
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.combine.small_arrays import combine_array, plain_array
-from veridical.errors import ParameterError, ShapeError, shown
+from veridical.errors import ParameterError, shown
 from veridical.predictions import Predictions
-from veridical.predictions.container import as_predictions
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 if TYPE_CHECKING:
@@ -171,14 +171,14 @@ class Calibrator(ParametersAsFields):
         data = FittingData.of(predictions, self.n_threads, confidence=confidence, hv=hv)
         self.fitting_data_: FittingData | None = data
 
-    @also_out_of_memory(1, "X")
+    @answers_any_array
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
         """(N,) probability that the predicted label is right; (N, H, W) for images."""
         combined, in_shape = self._combine_in_shape(X)
         probs = None if self._top_label else self.full_vectors(combined)
         return in_shape(self.confidence_and_label(combined, probs)[0])
 
-    @also_out_of_memory(1, "X")
+    @answers_any_array
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """(N, L) calibrated distributions, in float32 or, for float64 input, float64; (N, H, W, L) for images.
 
@@ -187,13 +187,13 @@ class Calibrator(ParametersAsFields):
         combined, in_shape = self._combine_in_shape(X)
         return in_shape(self.full_vectors(combined))
 
-    @also_out_of_memory(1, "X")
+    @answers_any_array
     def predict(self, X: Any) -> Labels:  # noqa: N803
         """(N,) predicted labels; (N, H, W) for images."""
         combined, in_shape = self._combine_in_shape(X)
         return in_shape(combined.prediction if self.keeps_labels else self.full_vectors(combined).argmax(axis=1))
 
-    @also_out_of_memory(1, "X")
+    @answers_any_array
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """What ``predict_proba``, ``predict_confidence`` and ``predict`` return, with the sources combined once."""
         combined, in_shape = self._combine_in_shape(X)
@@ -288,21 +288,7 @@ class Calibrator(ParametersAsFields):
 
     def _predictions(self, values: Any, kind: InputKind | None = None) -> Predictions:
         """``values`` as predictions; ``kind`` is that of arrays, by default the parameter."""
-        if isinstance(values, Predictions):
-            if self.kind not in ("probs", values.kind, values.input_kind):
-                raise ParameterError(f"kind={self.kind!r} contradicts the predictions, which are {values.kind!r}.")
-            return values
-        reject_estimators(values, type(self).__name__, self.name)
-        kind = self.kind if kind is None else kind
-        if kind == "binary" or n_dimensions(values) != 2:
-            axis = 0 if kind == "binary" and n_dimensions(values) == 1 else self.sources_axis
-            return as_predictions(values, kind, axis)
-        if self.needs_sources:
-            raise ShapeError(
-                f"{self.name} needs every source's predictions and got one array of shape {np.shape(values)}; "
-                "give shape (sources, samples, classes)."
-            )
-        return as_predictions(values, kind, 0)
+        return predictions_for(self, values, self.kind if kind is None else kind)
 
     @property
     def kind_of_arrays(self) -> InputKind:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from veridical.calibrate.parameters import reject_estimators
 from veridical.combine.combined import Labels
 from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.predictions import Predictions
-from veridical.predictions.validation import as_numbers
+from veridical.predictions.container import as_predictions
+from veridical.predictions.validation import InputKind, as_numbers
+
+if TYPE_CHECKING:
+    from veridical.calibrate.base import Calibrator
 
 
 def labelled_samples(predictions: Predictions, y: Any) -> tuple[Predictions, Labels]:
@@ -23,13 +28,31 @@ def labelled_samples(predictions: Predictions, y: Any) -> tuple[Predictions, Lab
     return predictions, predictions.labels
 
 
+def predictions_for(calibrator: Calibrator, values: Any, kind: InputKind) -> Predictions:
+    """``values`` as predictions for a calibrator; ``kind`` is that of arrays."""
+    if isinstance(values, Predictions):
+        if calibrator.kind not in ("probs", values.kind, values.input_kind):
+            raise ParameterError(f"kind={calibrator.kind!r} contradicts the predictions, which are {values.kind!r}.")
+        return values
+    reject_estimators(values, type(calibrator).__name__, calibrator.name)
+    if kind == "binary" or n_dimensions(values) != 2:
+        axis = 0 if kind == "binary" and n_dimensions(values) == 1 else calibrator.sources_axis
+        return as_predictions(values, kind, axis)
+    if calibrator.needs_sources:
+        raise ShapeError(
+            f"{calibrator.name} needs every source's predictions and got one array of shape {tuple(np.shape(values))}; "
+            "give shape (sources, samples, classes)."
+        )
+    return as_predictions(values, kind, 0)
+
+
 def reject_two_dimensions(values: Any, n_sources: int) -> None:
     """Refuse one array (N, L), or one sample (S, L), where several sources were fitted on."""
     if n_dimensions(values) == 2:
         raise ShapeError(
-            f"this calibrator was fitted on {n_sources} sources and got an array of shape {np.shape(values)}; give "
-            "shape (sources, samples, classes), for one sample (sources, 1, classes), or veridical.Predictions of one "
-            "source."
+            f"this calibrator was fitted on {n_sources} sources and got an array of shape {tuple(np.shape(values))}; "
+            "give shape (sources, samples, classes), for one sample (sources, 1, classes), or veridical.Predictions of "
+            "one source."
         )
 
 

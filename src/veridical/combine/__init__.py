@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from veridical.combine.combiner import Combiner, apply_label_free, fit_combiner
     from veridical.combine.projection import keep_labels
     from veridical.combine.registry import COMBINERS, CombinerInfo, label_free_combiners, label_keeping_combiners
-    from veridical.combine.truth_discovery import Truth, discover
+    from veridical.combine.truth import Truth
+    from veridical.combine.truth_discovery import discover
 
 _HOME = {
     "COMBINERS": "registry",
@@ -23,7 +24,7 @@ _HOME = {
     "Combiner": "combiner",
     "CombinerInfo": "registry",
     "Consensus": "across_samples.consensus",
-    "Truth": "truth_discovery",
+    "Truth": "truth",
     "apply_label_free": "combiner",
     "consensus": "across_samples.consensus",
     "discover": "truth_discovery",

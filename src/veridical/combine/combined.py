@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.combine.small_inputs import truth_of
-from veridical.combine.truth_discovery import Truth
+from veridical.combine.truth import Truth
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 

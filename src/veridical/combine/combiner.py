@@ -30,7 +30,7 @@ from veridical.combine.pools import (
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS
 from veridical.combine.small_inputs import mean_of, truth_of
-from veridical.combine.truth_discovery import Truth
+from veridical.combine.truth import Truth
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 

@@ -18,7 +18,8 @@ from veridical._numpy_kernels.softmax import probabilities_of
 from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.small_inputs import truth_of
-from veridical.combine.truth_discovery import Truth, make_options
+from veridical.combine.truth import Truth
+from veridical.combine.truth_discovery import make_options
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array, Kind
 

@@ -18,9 +18,9 @@ from veridical._numpy_kernels import is_small
 from veridical._numpy_kernels.discovery import Loaded, discover_rows, load, written
 from veridical._numpy_kernels.softmax import probabilities_of
 from veridical.combine.near_ties import mean_labels
+from veridical.combine.truth import Truth
 from veridical.combine.truth_discovery import (
     Missing,
-    Truth,
     allocate_outputs,
     discover,
     make_options,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
 from veridical._kernels.arguments import Layout, Options, Outputs
 from veridical._parallel import run_blocks
+from veridical.arrays.foreign import also_foreign
 from veridical.combine.near_ties import mean_labels
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.source_weights import check_source_weights
+from veridical.combine.truth import Truth
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.inputs import check_has_sources
 from veridical.predictions.validation import (
@@ -45,61 +45,10 @@ _COPY_BYTES = 2 * 1024**2
 #: By how many units of rounding the mean of probabilities that a kernel computed from logits can be wrong: the shift
 #: by the largest, the exponential, the sum of fewer than 48 numbers and the division, each with a margin.
 _SOFTMAX_ERROR = 64
-_MOST_TRACED = 100_000  # updates; a trace has a number for each
+MOST_TRACED = 100_000  # updates; a trace has a number for each
 
 
-@dataclass(frozen=True, repr=False)
-class Truth:
-    """What truth discovery finds for each sample.
-
-    Attributes
-    ----------
-    probs : array of shape (N, L)
-        Truth vectors, on the simplex.
-    reliability : array of shape (S, N)
-        How far each source was trusted for each sample; columns sum to one, absent sources have 0.
-    hv : array of shape (N,)
-        Entropy-based geometric variance: how much the sources disagree.  A sum over sources, so it grows with S.
-    prediction : array of N integers
-        The label of the ensemble's mean.  With ``accuracy_preserving=True`` it is the strict maximum of ``probs``.
-    n_iter : array of N integers
-        Updates used.
-    converged : array of N booleans
-        Whether the truth came to rest within ``max_iter`` updates.
-    trace : array of shape (max_iter + 1, N), or None
-        HV at the mean and after each update, repeated once a sample has come to rest; only if asked for.
-    """
-
-    probs: Array
-    reliability: Array
-    hv: Array
-    prediction: npt.NDArray[np.int64]
-    n_iter: npt.NDArray[np.int32]
-    converged: npt.NDArray[np.bool_]
-    trace: Array | None = None
-
-    def take(self, samples: Any) -> Truth:
-        """The truth of some of the samples, by index."""
-        return Truth(
-            self.probs[samples],
-            self.reliability[:, samples],
-            self.hv[samples],
-            self.prediction[samples],
-            self.n_iter[samples],
-            self.converged[samples],
-            None if self.trace is None else self.trace[:, samples],
-        )
-
-    def __repr__(self) -> str:
-        n_sources, n_samples = len(self.reliability), self.hv.size
-        if n_samples == 0:
-            return f"Truth({n_sources} sources, no samples)"
-        return (
-            f"Truth({n_sources} sources, {n_samples} samples, {self.probs.shape[-1]} classes, "
-            f"mean HV {self.hv.mean():.4g}, {self.converged.mean():.1%} converged in {self.n_iter.mean():.1f} updates)"
-        )
-
-
+@also_foreign("veridical.combine.on_arrays")
 @also_out_of_memory()
 def discover(
     predictions: Any,
@@ -164,6 +113,8 @@ def discover(
 
     The first call for a dtype compiles the kernel (some seconds) and stores it on disk for later processes.
 
+    Results for PyTorch, JAX and CuPy arrays are arrays of the same library, on the same device.
+
     References
     ----------
     Ma, Huang, Xian, Gao, Xu: Improving Uncertainty Calibration of Deep Neural Networks via Truth Discovery and
@@ -191,26 +142,13 @@ def discover(
         skip_missing=missing == "skip",
         keep_label=check_flag(accuracy_preserving, "accuracy_preserving"),
         tol=check_real(tol, "tol", 0.0),
-        max_iter=check_integer(max_iter, "max_iter", 0, _MOST_TRACED if trace else LARGEST_COUNT),
+        max_iter=check_integer(max_iter, "max_iter", 0, MOST_TRACED if trace else LARGEST_COUNT),
         weighted=source_weights is not None,
     )
     outputs = allocate_outputs(predictions, options.max_iter if trace else None)
     _run(predictions, options, weights, outputs, n_threads)
     truth = Truth(*outputs[:-1], trace=outputs.trace if trace else None)
-    return truth if len(predictions.sample_shape) == 1 else _in_shape(truth, predictions.sample_shape)
-
-
-def _in_shape(truth: Truth, shape: tuple[int, ...]) -> Truth:
-    """The same with pixels in the shape of their images."""
-    return Truth(
-        truth.probs.reshape(*shape, -1),
-        truth.reliability.reshape(len(truth.reliability), *shape),
-        truth.hv.reshape(shape),
-        truth.prediction.reshape(shape),
-        truth.n_iter.reshape(shape),
-        truth.converged.reshape(shape),
-        None if truth.trace is None else truth.trace.reshape(len(truth.trace), *shape),
-    )
+    return truth if len(predictions.sample_shape) == 1 else truth.in_shape(predictions.sample_shape)
 
 
 def make_options(

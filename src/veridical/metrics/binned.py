@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._parallel import run_blocks
+from veridical.arrays.foreign import also_foreign
 from veridical.errors import ParameterError, shown
 from veridical.metrics.sample import Floats, Sample, check_sample, check_sample_weight
 from veridical.predictions.validation import (
@@ -27,6 +28,7 @@ MOST_BINS = 1_000_000
 _BLOCK = 1 << 19
 
 
+@also_foreign()
 def bin_edges(confidence: Any, n_bins: int = 15, binning: str = "mass", weight: Any = None) -> Floats:
     """Edges of the bins (lo, hi] that :func:`ece` uses, from 0 to 1.
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._parallel import run_blocks
+from veridical.arrays.foreign import NeedsHostError, as_foreign
 from veridical.errors import NotFiniteError, ShapeError
 from veridical.metrics.groups import group_codes
 from veridical.predictions.arrays import holds_bfloat16
@@ -264,25 +265,42 @@ def check_sample(
 
     With ``check_later`` the range of (N,) confidences is left to the kernel that adds them up.
     """
-    values = as_numbers(probs, "probs")
-    if values.ndim == 1:
-        confidence = check_confidences(values, are_fine=(lambda _: True) if check_later else _all_probabilities)
-        correct = check_outcomes(y_true)
-        check_same_length(y_true=correct, confidence=confidence)
-        sample = Sample(confidence, correct)
-    else:
-        distributions = check_distributions(probs if holds_bfloat16(probs) else values)
-        n_samples, n_classes = distributions.shape
-        if n_samples == 0:
-            raise ShapeError("probs is empty; at least one sample is needed.")
-        labels = check_labels(y_true, n_samples, n_classes)
-        sample = Sample.of_vectors(distributions, labels)
+    sample = _sample_on_device(y_true, probs)
+    if sample is None:
+        sample = _sample_on_host(y_true, probs, check_later)
     if sample_weight is not None:
         sample.weight = check_sample_weight(sample_weight, len(sample))
     if doubt is not None:
         sample.doubt = check_doubt(doubt, len(sample))
     sample.group = group_codes(groups, len(sample))
     return sample
+
+
+def _sample_on_device(y_true: Any, probs: Any) -> Sample | None:
+    """The sample of an array on another device; None for everything in host memory, and for what is invalid."""
+    foreign = as_foreign(probs)
+    if foreign is None or not foreign.takes_array_path:
+        return None
+    from veridical.metrics.on_arrays import sample_on_device
+
+    try:
+        return sample_on_device(y_true, foreign)
+    except NeedsHostError:
+        return None
+
+
+def _sample_on_host(y_true: Any, probs: Any, check_later: bool) -> Sample:
+    values = as_numbers(probs, "probs")
+    if values.ndim == 1:
+        confidence = check_confidences(values, are_fine=(lambda _: True) if check_later else _all_probabilities)
+        correct = check_outcomes(y_true)
+        check_same_length(y_true=correct, confidence=confidence)
+        return Sample(confidence, correct)
+    distributions = check_distributions(probs if holds_bfloat16(probs) else values)
+    n_samples, n_classes = distributions.shape
+    if n_samples == 0:
+        raise ShapeError("probs is empty; at least one sample is needed.")
+    return Sample.of_vectors(distributions, check_labels(y_true, n_samples, n_classes))
 
 
 def check_doubt(doubt: Any, n_samples: int, what: str = "doubt") -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import entr, softmax
 
 from veridical._parallel import run_blocks
+from veridical.arrays.foreign import also_foreign
 from veridical.combine import discover
 from veridical.combine.truth_discovery import Missing
 from veridical.metrics.sample import Floats
@@ -64,6 +65,7 @@ def _block_entropies(predictions: Predictions, start: int, stop: int) -> tuple[F
     return total, entr(probs).sum(axis=(0, 2)) / n_present
 
 
+@also_foreign("veridical.metrics.on_arrays")
 def predictive_uncertainty(
     probs: Any,
     *,

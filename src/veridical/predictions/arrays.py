@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from veridical.arrays.foreign import library_of, to_host
 from veridical.errors import DtypeError, ShapeError
 
 Array = npt.NDArray[Any]
@@ -19,7 +20,7 @@ def as_array(values: Any, what: str, needed: str) -> Array:
     if is_tensor(values):
         return tensor_to_array(values, what)
     try:
-        return np.asarray(values)
+        return np.asarray(values if library_of(values) is None else to_host(values))
     except ValueError as error:
         raise ShapeError(f"{what} cannot be made into one array ({_first_line(error)}); {needed}.") from None
     except Exception as error:  # a foreign type may raise anything
@@ -49,12 +50,12 @@ def is_tensor(values: Any) -> bool:
 
 
 def holds_bfloat16(values: Any) -> bool:
-    """Whether it is a PyTorch tensor of bfloat16, or a list or dictionary of sources with one in it."""
+    """Whether it is a PyTorch or JAX array of bfloat16, or a list or dictionary of sources with one in it."""
     if isinstance(values, dict):
         return holds_bfloat16(list(values.values()))
     if isinstance(values, (list, tuple)):
-        return any(is_tensor(entry) and holds_bfloat16(entry) for entry in values)
-    return is_tensor(values) and str(values.dtype) == "torch.bfloat16"
+        return any(library_of(entry) is not None and holds_bfloat16(entry) for entry in values)
+    return library_of(values) is not None and str(values.dtype).endswith("bfloat16")
 
 
 def tensor_to_array(tensor: Any, what: str) -> Array:
@@ -63,10 +64,7 @@ def tensor_to_array(tensor: Any, what: str) -> Array:
         raise DtypeError(f"{what} is a sparse or quantised tensor; give tensor.to_dense() or tensor.dequantize().")
     if tensor.is_meta:
         raise DtypeError(f"{what} is a meta tensor, which has a shape and no numbers; give an ordinary one.")
-    tensor = tensor.detach().cpu()
-    if str(tensor.dtype).startswith(("torch.bfloat16", "torch.float8")):  # NumPy has no such numbers
-        tensor = tensor.float()
-    array: Array = tensor.resolve_conj().resolve_neg().numpy()
+    array: Array = to_host(tensor)
     return array
 
 

@@ -214,7 +214,7 @@ def check_has_sources(values: Any, kind: InputKind | None) -> Any:
     """``values``; an array of two dimensions is refused where sources are compared: it may be one sample (S, L)."""
     if kind != "binary" and getattr(values, "ndim", 0) == 2 and not is_frame(values):
         raise ShapeError(
-            f"the array of predictions has 2 dimensions (shape {values.shape}); give shape (sources, samples, "
+            f"the array of predictions has 2 dimensions (shape {tuple(values.shape)}); give shape (sources, samples, "
             "classes): for one sample of several sources array[:, None], for one source array[None]."
         )
     return values

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from veridical.calibrate import Calibrator
-from veridical.combine.truth_discovery import Truth, discover
+from veridical.combine.truth import Truth
+from veridical.combine.truth_discovery import discover
 from veridical.errors import WorkerError
 from veridical.evaluation.methods import Method
 from veridical.predictions import Predictions

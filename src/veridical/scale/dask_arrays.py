@@ -13,7 +13,8 @@ from veridical._extras import require
 from veridical._parallel import THREADS_IN_WORKERS
 from veridical._progress import Progress
 from veridical.calibrate import Calibrator
-from veridical.combine.truth_discovery import Missing, Truth
+from veridical.combine.truth import Truth
+from veridical.combine.truth_discovery import Missing
 from veridical.errors import DtypeError, LabelError, ParameterError, RechunkWarning, ShapeError
 from veridical.evaluation.applying import Calibrated
 from veridical.evaluation.methods import Method, resolve_methods

@@ -26,7 +26,8 @@ from veridical.combine.across_samples.consensus import (
 from veridical.combine.across_samples.passes import sums_about
 from veridical.combine.across_samples.sums import ConsensusSums
 from veridical.combine.across_samples.weights import gather_sums, weigh_sources
-from veridical.combine.truth_discovery import Missing, Truth
+from veridical.combine.truth import Truth
+from veridical.combine.truth_discovery import Missing
 from veridical.combine.truth_discovery import discover as discover_in_memory
 from veridical.errors import ParameterError
 from veridical.evaluation.applying import Calibrated

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
+from veridical.arrays.foreign import also_foreign, to_host
 from veridical.combine.across_samples.camps import Camp, CampWeights
 from veridical.combine.across_samples.passes import sample_weights
 from veridical.combine.across_samples.weights import (
@@ -65,7 +66,7 @@ class Consensus:
     @property
     def shares(self) -> Floats:
         """(S,) share of each source in a sample for which all are present; they sum to one."""
-        shares, _ = sample_weights(self.weights, self.dependence, np.ones((len(self.weights), 1)))
+        shares, _ = sample_weights(to_host(self.weights), to_host(self.dependence), np.ones((self.weights.shape[0], 1)))
         return shares[:, 0]
 
     @property
@@ -74,17 +75,18 @@ class Consensus:
 
         The shares of a sample for which all sources are present, times its effective number of sources.
         """
-        return counted_sources(self.weights, self.dependence)
+        return counted_sources(to_host(self.weights), to_host(self.dependence))
 
     def __repr__(self) -> str:
         n_samples, n_classes = self.probs.shape
-        size = f"{len(self.skill)} sources, {n_samples} samples, {n_classes} classes"
+        size = f"{self.skill.shape[0]} sources, {n_samples} samples, {n_classes} classes"
         if self.camps:
             return f"Consensus({size}; {len(self.camps)} camps, so this is the mean)"
-        effective = f", {self.effective_sources.mean():.3g} independent sources" if n_samples else ""
+        effective = f", {to_host(self.effective_sources).mean():.3g} independent sources" if n_samples else ""
         return f"Consensus({size}{effective})"
 
 
+@also_foreign("veridical.combine.across_samples.on_arrays")
 @also_out_of_memory()
 def consensus(
     predictions: Any,

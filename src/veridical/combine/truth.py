@@ -1,0 +1,78 @@
+"""The result of truth discovery."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from veridical.arrays.foreign import to_host
+from veridical.predictions.validation import Array
+
+
+@dataclass(frozen=True, repr=False)
+class Truth:
+    """What truth discovery finds for each sample.
+
+    Attributes
+    ----------
+    probs : array of shape (N, L)
+        Truth vectors, on the simplex.
+    reliability : array of shape (S, N)
+        How far each source was trusted for each sample; columns sum to one, absent sources have 0.
+    hv : array of shape (N,)
+        Entropy-based geometric variance: how much the sources disagree.  A sum over sources, so it grows with S.
+    prediction : array of N integers
+        The label of the ensemble's mean.  With ``accuracy_preserving=True`` it is the strict maximum of ``probs``.
+    n_iter : array of N integers
+        Updates used.
+    converged : array of N booleans
+        Whether the truth came to rest within ``max_iter`` updates.
+    trace : array of shape (max_iter + 1, N), or None
+        HV at the mean and after each update, repeated once a sample has come to rest; only if asked for.
+    """
+
+    probs: Array
+    reliability: Array
+    hv: Array
+    prediction: npt.NDArray[np.int64]
+    n_iter: npt.NDArray[np.int32]
+    converged: npt.NDArray[np.bool_]
+    trace: Array | None = None
+
+    def take(self, samples: Any) -> Truth:
+        """The truth of some of the samples, by index."""
+        return Truth(
+            self.probs[samples],
+            self.reliability[:, samples],
+            self.hv[samples],
+            self.prediction[samples],
+            self.n_iter[samples],
+            self.converged[samples],
+            None if self.trace is None else self.trace[:, samples],
+        )
+
+    def __repr__(self) -> str:
+        n_sources, n_samples = self.reliability.shape[0], math.prod(self.hv.shape)
+        if n_samples == 0:
+            return f"Truth({n_sources} sources, no samples)"
+        hv, converged, n_iter = (to_host(values).mean() for values in (self.hv, self.converged, self.n_iter))
+        shape = f"{n_sources} sources, {n_samples} samples, {self.probs.shape[-1]} classes"
+        return f"Truth({shape}, mean HV {hv:.4g}, {converged:.1%} converged in {n_iter:.1f} updates)"
+
+    def in_shape(self, shape: tuple[int, ...], reshape: Callable[[Any, tuple[int, ...]], Any] = np.reshape) -> Truth:
+        """The same with pixels in the shape of their images; ``reshape`` is that of the arrays' library."""
+        n_sources, n_classes = self.reliability.shape[0], self.probs.shape[-1]
+        return Truth(
+            reshape(self.probs, (*shape, n_classes)),
+            reshape(self.reliability, (n_sources, *shape)),
+            reshape(self.hv, shape),
+            reshape(self.prediction, shape),
+            reshape(self.n_iter, shape),
+            reshape(self.converged, shape),
+            None if self.trace is None else reshape(self.trace, (self.trace.shape[0], *shape)),
+        )

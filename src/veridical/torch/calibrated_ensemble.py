@@ -1,0 +1,108 @@
+"""Networks, their combination and its calibration as one module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import torch
+from torch import nn
+
+from veridical._extras import require
+from veridical.calibrate import Calibrator
+from veridical.calibrate.on_arrays import answer_arrays
+from veridical.combine.array_inputs import load
+from veridical.combine.on_arrays import CombinedArrays
+from veridical.errors import ParameterError, ShapeError, shown
+from veridical.predictions import Predictions
+from veridical.predictions.validation import KINDS, check_choice
+
+
+class CalibratedEnsemble(nn.Module):
+    """Run networks on the same input, combine their outputs and calibrate the result.
+
+    ``torch.compile`` and ``torch.export`` take the module: everything after the networks is made of operations of
+    PyTorch, truth discovery in a fixed number of updates.
+
+    Parameters
+    ----------
+    modules : iterable of nn.Module
+        Each returns scores of shape (N, L).
+    calibrator : Calibrator
+        Fitted on the scores of these networks, or to be fitted by :meth:`fit`.
+    kind : {"logits", "probs", "log_probs"}
+        What the networks return.
+
+    Attributes
+    ----------
+    members : nn.ModuleList
+    calibrator : Calibrator
+
+    Examples
+    --------
+    >>> import torch
+    >>> import veridical as vd
+    >>> networks = [torch.nn.Linear(8, 3) for _ in range(5)]
+    >>> ensemble = vd.torch.CalibratedEnsemble(networks, vd.Temperature())
+    >>> batches = [(torch.randn(100, 8), torch.randint(0, 3, (100,)))]
+    >>> ensemble.fit(batches)(torch.randn(2, 8)).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(self, modules: Iterable[nn.Module], calibrator: Calibrator, kind: str = "logits") -> None:
+        super().__init__()
+        members = list(modules)
+        for place, member in enumerate(members):
+            if not isinstance(member, nn.Module):
+                raise ParameterError(f"module {place} is {shown(member)}; give an nn.Module.")
+        if not members:
+            raise ParameterError("there are no modules; give at least one.")
+        if not isinstance(calibrator, Calibrator):
+            raise ParameterError(f"calibrator is {shown(calibrator)}; give one of veridical.calibrators().")
+        self.members = nn.ModuleList(members)
+        self.calibrator = calibrator
+        self.kind = check_choice(kind, KINDS, "kind")
+        self._namespace = require("array_api_compat.torch", "arrays")
+
+    def scores(self, inputs: Any) -> torch.Tensor:
+        """(S, N, L) what the networks return."""
+        return torch.stack([member(inputs) for member in self.members])
+
+    def forward(self, inputs: Any) -> torch.Tensor:
+        """(N, L) calibrated distributions."""
+        return self._answer("predict_proba", inputs)
+
+    def confidence(self, inputs: Any) -> torch.Tensor:
+        """(N,) probability that the predicted label is right."""
+        return self._answer("predict_confidence", inputs)
+
+    def _answer(self, answer: str, inputs: Any) -> torch.Tensor:
+        calibrator = self.calibrator.fitted_calibrator
+        calibrator.check_fitted()
+        scores = self.scores(inputs)
+        if scores.shape[0] != calibrator.n_sources_ or scores.shape[2] != calibrator.n_classes_:
+            raise ShapeError(
+                f"the calibrator was fitted for {calibrator.n_sources_} sources and {calibrator.n_classes_} classes, "
+                f"and the networks' scores have shape {tuple(scores.shape)}; fit one for them."
+            )
+        loaded = load(self._namespace, scores, self.kind, "raise", traced=True)
+        combined = CombinedArrays(loaded, calibrator.combiner_, missing="raise")
+        return answer_arrays(calibrator, combined, answer)  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def fit(self, batches: Iterable[tuple[Any, Any]]) -> Self:
+        """Fit the calibrator on (inputs, labels) that the networks were not trained on; they run in evaluation mode."""
+        was_training = self.training
+        self.eval()
+        try:
+            parts = [(self.scores(inputs).float().cpu(), torch.as_tensor(labels).cpu()) for inputs, labels in batches]
+        finally:
+            self.train(was_training)
+        if not parts:
+            raise ShapeError("there are no batches to calibrate on; give at least one.")
+        scores, labels = torch.cat([part for part, _ in parts], dim=1), torch.cat([part for _, part in parts])
+        self.calibrator.fit(Predictions(scores.numpy(), labels.numpy(), kind=self.kind))  # type: ignore[arg-type]
+        return self
+
+    def extra_repr(self) -> str:
+        return f"{self.calibrator!r}, kind={self.kind!r}"
