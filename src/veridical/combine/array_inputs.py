@@ -51,7 +51,7 @@ class LoadedArrays:
         """Numbers of a fitted method as an array beside the probabilities, of the dtype of ``like`` where given."""
         array = np.asarray(values, dtype=np.float64)
         dtype = self.probs.dtype if like is None else like.dtype
-        return self.xp.asarray(array.tolist(), dtype=dtype, device=device_of(self.probs))
+        return self.xp.asarray(array, dtype=dtype, device=device_of(self.probs))
 
     def in_sample_shape(self, results: Any) -> Any:
         """Results (N,) or (N, L) with pixels in the shape of their images."""
