@@ -42,10 +42,12 @@ class CalibratedEnsemble(nn.Module):
     --------
     >>> import torch
     >>> import veridical as vd
+    >>> _ = torch.manual_seed(0)
     >>> networks = [torch.nn.Linear(8, 3) for _ in range(5)]
-    >>> ensemble = vd.torch.CalibratedEnsemble(networks, vd.Temperature())
-    >>> batches = [(torch.randn(100, 8), torch.randint(0, 3, (100,)))]
-    >>> ensemble.fit(batches)(torch.randn(2, 8)).shape
+    >>> inputs = torch.randn(200, 8)
+    >>> labels = torch.distributions.Categorical(logits=sum(net(inputs) for net in networks)).sample()
+    >>> ensemble = vd.torch.CalibratedEnsemble(networks, vd.Temperature()).fit([(inputs, labels)])
+    >>> ensemble(torch.randn(2, 8)).shape
     torch.Size([2, 3])
     """
 
