@@ -1,5 +1,6 @@
 """Forms of input: images, binary scores, lists, dictionaries, coarse floats; the same answers as on the host."""
 
+import array_api_strict
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -150,6 +151,17 @@ def test_bad_input_is_explained_on_both_paths(error, match, values, options):
 
 
 def test_sources_on_several_devices_are_refused(rng):
-    probs = torch.from_numpy(rng.dirichlet(np.ones(4), size=(50,)))
-    with pytest.raises(ParameterError, match="source 1 is on meta and source 0 is on cpu"):
-        vd.discover([probs, probs.to("meta")])
+    probs = rng.dirichlet(np.ones(4), size=50)
+    first = array_api_strict.asarray(probs)
+    second = array_api_strict.asarray(probs, device=array_api_strict.Device("device1"))
+    with pytest.raises(ParameterError, match=r"source 1 is on .*device1.* and source 0 is on .*CPU.*; move all"):
+        vd.discover([first, second])
+
+
+def test_tensors_without_numbers_are_refused(rng):
+    probs = torch.from_numpy(rng.dirichlet(np.ones(4), size=(3, 50)))
+    with array_path():
+        with pytest.raises(DtypeError, match="meta tensor"):
+            vd.discover(probs.to("meta"))
+        with pytest.raises(DtypeError, match="sparse"):
+            vd.discover(probs.to_sparse())

@@ -109,6 +109,8 @@ def as_foreign(values: Any) -> Foreign | None:
     library = library_of(parts[0]) if parts else None
     if library is None or any(library_of(part) != library for part in parts[1:]):
         return None
+    if library == "torch" and any(_has_no_numbers(part) for part in parts):
+        return None
     return Foreign(
         values,
         library,
@@ -116,6 +118,11 @@ def as_foreign(values: Any) -> Foreign | None:
         any(_is_traced(part, library) for part in parts),
         any(_has_grad(part, library) for part in parts),
     )
+
+
+def _has_no_numbers(tensor: Any) -> bool:
+    """Whether it is sparse, quantised or a meta tensor, which validation refuses in words."""
+    return str(tensor.layout) != "torch.strided" or bool(tensor.is_quantized) or tensor.device.type == "meta"
 
 
 def _is_on_host(values: Any, library: str) -> bool:

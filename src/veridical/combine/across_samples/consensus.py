@@ -170,8 +170,8 @@ def consensus(
     check_flag(accuracy_preserving, "accuracy_preserving")
     weights = weigh_sources(gather_sums(sources, missing, n_threads)[0], n_threads)
     names = names_of(sources)
-    # One level more than usual: the function is wrapped.
-    warn_of_camps(names, weights.camps, stacklevel=4)
+    # Two levels more than usual: the function is wrapped twice.
+    warn_of_camps(names, weights.camps, stacklevel=5)
     vectors = combine_with_weights(sources, weights, accuracy_preserving, missing, n_threads)
     return consensus_with(weights, vectors, names)
 
