@@ -50,6 +50,14 @@ class Combined:
     ----------
     n_sources, n_classes : int
     source_names : tuple of str, or None
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> combined = vd.combine.apply_label_free("mean", predictions, vd.Identity())
+    >>> combined.probs.shape, combined.confidence.shape
+    ((400, 10), (400,))
     """
 
     def __init__(

@@ -51,6 +51,14 @@ class Combiner:
         The log pool's exponent of the mean of the sources.
     dependence : (S, S) float64, or None
         How far the sources of the consensus repeat each other.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> combiner, _ = vd.combine.fit_combiner("linear-pool", predictions, predictions.labels, vd.Identity())
+    >>> round(float(combiner.weights.sum()), 6)
+    1.0
     """
 
     name: str

@@ -43,6 +43,12 @@ class CompiledKernels(TableResult):
         Where the compiled kernels are.
     n_compiled, n_found : int
         Versions of kernels that were compiled now, and that were there already.
+
+    Examples
+    --------
+    >>> from veridical import evaluation
+    >>> evaluation.compile_kernels().n_found > 0
+    True
     """
 
     directory: str

@@ -21,6 +21,14 @@ class DataFacts:
     sha256 : str
         Of the numbers and labels, in the order of sources and samples; empty for predictions read in blocks.
     source_names, class_names : tuple of str
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> data = vd.evaluate(predictions, methods=["mean"], floors=False).data
+    >>> data.n_sources, data.kind
+    (3, 'logits')
     """
 
     n_sources: int

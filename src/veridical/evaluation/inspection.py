@@ -34,6 +34,13 @@ class SourceFacts:
         How often its label is the mean's.
     missing : int
         Samples that it has no prediction for.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> vd.inspect(predictions).sources[0].missing
+    0
     """
 
     name: str

@@ -47,6 +47,13 @@ class MethodScores:
         Predictions that differ from the mean's.
     is_source : bool
         Whether this is a single source.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> vd.evaluate(predictions, methods=["mean"], floors=False)["mean"].title
+    'DE'
     """
 
     method: str

@@ -30,6 +30,16 @@ class DawidSkene:
         How frequent the classes are.
     n_iter : int
     converged : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> from veridical.combine.across_samples.votes import sort_votes
+    >>> sources, items = np.divmod(np.arange(60), 20)
+    >>> result = vd.fit_dawid_skene(sort_votes(items, sources, items % 2, (3, 20, 2)))
+    >>> result.probs.shape, result.confusion.shape
+    ((20, 2), (3, 2, 2))
     """
 
     probs: Floats

@@ -49,6 +49,12 @@ class EnsembleName:
         Empty where unknown.
     ensemble : str
         "deep", "snapshot", or empty where unknown.
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> paper.EnsembleName("CIFAR10", "ResNet8", "deep").recognised
+    True
     """
 
     dataset: str
@@ -120,6 +126,12 @@ class Ensemble:
     name : EnsembleName
     predictions : Predictions
         With labels.
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> paper.open_ensembles()[0].predictions.n_sources
+    20
     """
 
     name: EnsembleName

@@ -32,6 +32,12 @@ class Extended:
     n_draws : int
         Draws of outcomes of a noise floor.
     random_state : int
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> paper.Extended(n_resamples=100).n_resamples
+    100
     """
 
     n_resamples: int = 400

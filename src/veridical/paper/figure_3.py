@@ -38,6 +38,13 @@ class BinsBeforeAfter:
         Equal mass before calibration; the same after.
     counts, confidence, accuracy : tuples of two tuples of B numbers
         Before and after; NaN in empty bins.
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> (bins,) = paper.bins_before_after(paper.open_ensembles()[0], sources=[2])
+    >>> len(bins.edges) - 1
+    15
     """
 
     name: EnsembleName

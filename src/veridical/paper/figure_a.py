@@ -43,6 +43,13 @@ class DisagreementByScore:
         there are fewer than five.
     spearman : float
         Rank correlation of HV and winning score over all samples.
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> (panel,) = paper.disagreement_by_score(paper.open_ensembles()[0], sources=[2])
+    >>> panel.name.dataset
+    'CIFAR10'
     """
 
     name: EnsembleName

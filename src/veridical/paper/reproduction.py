@@ -59,6 +59,12 @@ class Settings:
     literal : bool
         The paper's own setting of the optimised methods.
     extended : Extended or None
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> paper.Settings(n_splits=2).n_splits
+    2
     """
 
     sources: tuple[int, ...] | None = None

@@ -45,6 +45,12 @@ class Value:
         What a perfectly calibrated model would get.
     low, high : float or None
         Bootstrap interval.
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> paper.table1(paper.open_ensembles(), sources=[2]).rows[0].values["accuracy"].std is None
+    True
     """
 
     mean: float
@@ -72,6 +78,13 @@ class Row:
     method : str
         As the paper calls it; the mean is always "DE" here and printed as "SE" for snapshot ensembles.
     values : mapping metric -> Value
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> row = paper.table1(paper.open_ensembles(), sources=[2]).rows[0]
+    >>> row.method, row.sources
+    ('DE', 2)
     """
 
     name: EnsembleName
@@ -104,6 +117,14 @@ class PairedDifference(Difference):
         Its interval, at 95%.
     name : EnsembleName
     sources : int
+
+    Examples
+    --------
+    >>> from veridical import paper
+    >>> options = paper.Extended(n_resamples=20, n_draws=2)
+    >>> table = paper.table1(paper.open_ensembles(), sources=[3], extended=options)
+    >>> sorted({difference.metric for difference in table.comparisons})[0]
+    'accuracy'
     """
 
     name: EnsembleName

@@ -35,6 +35,14 @@ class Report:
         Every number in the report.
     html : str
         One self-contained page.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> report = vd.build_report(predictions, method="temperature", intervals=False)
+    >>> report.data.method_title
+    'TS'
     """
 
     data: ReportData

@@ -77,6 +77,14 @@ class ReportData:
         Calibrator -> the parameters it was run with.
     random_state : int
     versions : dict
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> data = vd.build_report(predictions, method="mean", methods=["mean"], intervals=False).data
+    >>> data.tone in ("good", "better", "bad")
+    True
     """
 
     title: str

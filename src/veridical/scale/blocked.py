@@ -22,7 +22,17 @@ _BLOCKS_IN_MEMORY = 4
 
 
 class Block(NamedTuple):
-    """Consecutive samples: block ``number``, samples ``start`` to ``stop`` of the whole."""
+    """Consecutive samples: block ``number``, samples ``start`` to ``stop`` of the whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> np.save("probs.npy", np.full((3, 100, 2), 0.5))
+    >>> block = next(iter(vd.scale.open("probs.npy").blocks()))
+    >>> block.number, block.start, block.stop
+    (0, 0, 100)
+    """
 
     number: int
     start: int

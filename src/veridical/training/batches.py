@@ -69,6 +69,14 @@ class ImageBatches:
     device : torch.device
     normalisation : Normalisation, optional
         By default that of the image set; a trained network needs the one that it was trained with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from veridical import training
+    >>> images = training.ImageSet.of(np.zeros((10, 16, 16, 1), np.uint8), np.arange(10) % 2)
+    >>> [len(labels) for _, labels in training.ImageBatches(images, batch_size=8)]
+    [8, 2]
     """
 
     def __init__(

@@ -49,6 +49,16 @@ class TrainedEnsemble:
         Indices of the finished members.
     settings : dict
         What the run was asked for.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> import numpy as np
+    >>> from veridical import training
+    >>> images = training.ImageSet.of(np.zeros((20, 16, 16, 1), np.uint8), np.arange(20) % 2)
+    >>> recipe = dataclasses.replace(training.RECIPES["one-cycle"], epochs=1)
+    >>> training.train_ensemble(images, images, out="run", arch="resnet8", members=1, recipe=recipe).source_names
+    ['member-000']
     """
 
     directory: RunDirectory

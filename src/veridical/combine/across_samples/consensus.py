@@ -52,6 +52,14 @@ class Consensus:
         How many samples each source was present for.
     camps : tuple of Camp
         Empty, unless the sources split into camps and nothing says which is right; ``probs`` is then the mean.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> consensus = vd.consensus(predictions)
+    >>> consensus.skill.shape, consensus.dependence.shape
+    ((3,), (3, 3))
     """
 
     probs: Array

@@ -75,6 +75,13 @@ class ImageSet:
     class_names : tuple of str, optional
     published : dict
         File name -> whether its MD5 sum is the published one, for files whose sum is published.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from veridical import training
+    >>> training.ImageSet.of(np.zeros((10, 16, 16, 1), np.uint8), np.arange(10) % 2).n_classes
+    2
     """
 
     images: Pixels | LazyImages
