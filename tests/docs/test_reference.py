@@ -25,6 +25,7 @@ PACKAGES = (
     "plots",
     "report",
     "scale",
+    "torch",
     "training",
 )
 
