@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 KINDS = ("probs", "logits", "log_probs")
@@ -85,7 +86,7 @@ def odd_values() -> st.SearchStrategy[Any]:
         lambda: [None], lambda: ["a"], lambda: [b"a"], lambda: b"\xff", lambda: slice("a", None), lambda: ...,
         lambda: np.random.default_rng(0), lambda: np.random.RandomState(0), lambda: range(10**12), lambda: iter([1]),
         lambda: (n for n in (1, 2)), lambda: len, lambda: type, lambda: Exception("odd"), lambda: [[[]]], lambda: [{}],
-        lambda: memoryview(b"abcd"), lambda: bytearray(b"abc"), lambda: _nested(200), lambda: np.dtype("f4"),
+        lambda: memoryview(b"abcd"), lambda: bytearray(b"abc"), lambda: nested(200), lambda: np.dtype("f4"),
     )  # fmt: skip
     return st.one_of(
         st.sampled_from(NUMBERS),
@@ -95,7 +96,7 @@ def odd_values() -> st.SearchStrategy[Any]:
     )
 
 
-def _nested(depth: int) -> list[Any]:
+def nested(depth: int) -> list[Any]:
     value: list[Any] = []
     for _ in range(depth):
         value = [value]
@@ -203,6 +204,10 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     "list of arrays": list,
     "dictionary": lambda values: {f"source {s}": source for s, source in enumerate(values)},
     "one source": lambda values: values[0],
+    "dense": lambda values: values[:, :, None, None],
+    "steps": lambda values: values[:, None],
+    "one class": lambda values: values[..., 1],
+    "data frames": lambda values: [_frame(source) for source in values],
     "swapped bytes": lambda values: values.astype(values.dtype.newbyteorder()),
 }
 
@@ -211,6 +216,11 @@ def _read_only(values: Any) -> Any:
     values = values.copy()
     values.flags.writeable = False
     return values
+
+
+def _frame(source: Any) -> Any:
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(source, index=[f"row {n}" for n in range(len(source))])
 
 
 def often(usual: Any, others: Any, weight: int = 4) -> st.SearchStrategy[Any]:
@@ -299,7 +309,9 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "edges": _choice(None, [0.0, 0.5, 1.0], [0, 1]),
     "floors": _choice(False, True),
     "gold": lambda case: st.sampled_from([None, {}, {"item 0": "class 0"}, dict(enumerate(case.labels.tolist()))]),
-    "groups": lambda case: st.sampled_from([None, np.arange(case.n_samples) // 2, [0] * case.n_samples]),
+    "groups": lambda case: st.sampled_from(
+        [None, np.arange(case.n_samples) // 2, [0] * case.n_samples, _numbered("group", case.n_samples)]
+    ),
     "hist_rate": _choice(0.05, 0.0, 1e9),
     "hist_steps": _choice(0, 3),
     "hv": lambda case: st.just(1 - case.confidence),
@@ -310,7 +322,8 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "kde_rate": _choice(0.5, 0.0, 1e9),
     "kde_steps": _choice(None, 0, 3),
     "keep_labels": _choice(True, False),
-    "kind": lambda case: often(case.kind, (None, *KINDS)),
+    "kind": lambda case: often(case.kind, (None, *KINDS, "binary", "labels")),
+    "inspection": lambda case: st.just(case.ensemble),
     "labels": lambda case: st.just(case.labels),
     "legend": _choice(True, False),
     "loss": _choice("nll", "mse"),
@@ -358,7 +371,9 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "trace": _choice(False, True),
     "values": lambda case: st.just(case.ensemble),
     "votes": lambda case: st.sampled_from([_votes(case), case.scores, {"item 0": {"juror 0": "class 0"}}]),
-    "walk_forward": lambda case: st.sampled_from([None, np.arange(case.n_samples) // 3, [0] * case.n_samples]),
+    "walk_forward": lambda case: st.sampled_from(
+        [None, np.arange(case.n_samples) // 3, [0] * case.n_samples, _numbered("day", case.n_samples)]
+    ),
     "weight": _weights,
     "y_true": lambda case: st.just(case.labels),
 }  # fmt: skip

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,12 @@ import pytest
 from hunting import hunted
 from hypothesis import given
 from hypothesis import strategies as st
+from mutation import mutate_json
 from rule import check_call
-from strategies import PARAMETERS, arguments, cases, odd_values, often
+from strategies import NAMES, PARAMETERS, arguments, cases, odd_values, often
 
 import veridical as vd
+from veridical.evaluation.compilation import compile_kernels
 
 matplotlib.use("Agg")
 
@@ -37,13 +42,10 @@ ELSEWHERE = {
     "veridical.load_demo": "takes nothing",
     "veridical.load_demo_jury": "takes nothing",
     "veridical.load_votes": "test_mutated_files.py",
-    "veridical.fit_dawid_skene": "takes votes that judge prepares",
     "veridical.apply_calibrator": "test_calibrators.py",
     "veridical.inspect_calibrator": "test_calibrators.py",
     "veridical.calibrators": "takes nothing",
     "veridical.plots.theme": "test_names",
-    "veridical.plots.source_reliability": "takes the result of inspect",
-    "veridical.plots.source_value": "takes the result of inspect",
     "veridical.metrics.get_metric": "test_names",
     "veridical.combine.apply_label_free": "takes what a calibrator prepares",
     "veridical.combine.fit_combiner": "takes what a calibrator prepares",
@@ -73,6 +75,7 @@ OWN: dict[str, dict[str, Any]] = {
         "doubt_a": lambda case: st.just(None),
         "doubt_b": lambda case: st.just(None),
     },
+    "veridical.plots.source_value": {"value": lambda case: st.just(case.ensemble)},
     "veridical.plots.metric_sweep": {"points": lambda case: st.just(case.ensemble)},
     "veridical.build_report": {
         "out": lambda case: st.just(None),
@@ -197,3 +200,51 @@ def test_calibration_state(data):
     check_call("noise_floors", state.noise_floors, n_draws=3, n_bins=data.draw(st.sampled_from((1, 15)) | odd_values()))
     check_call("merge", state.merge, data.draw(st.just(state) | odd_values()))
     check_call("again", vd.metrics.CalibrationState.from_dict, state.to_dict())
+
+
+@hunted(40)
+@given(st.data())
+def test_damaged_states(data):
+    """What a state refuses to be made of, it also refuses to merge with."""
+    case = data.draw(cases(most_samples=12))
+    state = vd.metrics.CalibrationState(data.draw(st.sampled_from((1, 20))))
+    check_call("update", state.update, case.labels, case.vectors)
+    rng = random.Random(data.draw(st.integers(0, 2**32 - 1)))
+    damaged = mutate_json(json.dumps(state.to_dict()).encode(), rng)
+    try:
+        content = json.loads(damaged)
+    except ValueError:
+        return
+    other = check_call("from_dict", vd.metrics.CalibrationState.from_dict, content)
+    if other is not None:
+        merged = check_call("merge", state.merge, other)
+        for each in (other, merged):
+            if each is not None:
+                check_call("compute", each.compute)
+                check_call("noise_floors", each.noise_floors, n_draws=2)
+
+
+@hunted(10)
+@given(st.data())
+def test_votes(tmp_path_factory, data):
+    """Tables of votes with odd entries: counted, or refused."""
+    cells = st.sampled_from((*NAMES, "0", "1", "a", "b", "-1", "0.5"))
+    rows = data.draw(st.lists(st.tuples(cells, cells, cells), max_size=12))
+    path = tmp_path_factory.mktemp("votes") / "votes.csv"
+    with path.open("w", newline="", encoding="utf-8", errors="surrogatepass") as file:
+        csv.writer(file).writerows([("item", "source", "label"), *rows])
+    gold = data.draw(st.none() | st.dictionaries(cells, cells, max_size=3) | odd_values())
+    check_call("load_votes", vd.load_votes, path, gold, classes=data.draw(often(None, (["a", "b"],)) | odd_values()))
+    result = check_call("judge", vd.judge, path, gold)
+    if result is not None:
+        check_call("repr", repr, result)
+        check_call("save", result.save, path.with_name("answers.csv"))
+    check_call("load", vd.load, path, kind="labels")
+
+
+@hunted(3)
+@given(odd_values())
+def test_compiling(value):
+    """Only what is refused: to compile takes seconds, and tests/serving does it."""
+    if value is not None:
+        check_call("compile_kernels", compile_kernels, everything=value, progress=value)

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import _codecs
 import json
+import pickle
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 from programs import veridical_in_process
-from rule import check_call, check_command
-from strategies import Hostile
+from rule import check_call, check_command, check_sentence
+from sklearn.naive_bayes import GaussianNB
+from strategies import Hostile, nested
 
 import veridical as vd
 from veridical._json import read_json
 from veridical.errors import CorruptFileError, VeridicalError
+from veridical.evaluation.compilation import compile_kernels
+from veridical.export import make_onnx
 
 pytestmark = pytest.mark.compiled
 
 RNG = np.random.default_rng(0)
 PROBS, LABELS = RNG.dirichlet([1, 1, 1], size=(3, 20)), RNG.integers(0, 3, 20)
 EMPTY = np.empty((2, 0, 3))
+
+
+def _votes():
+    path = Path(tempfile.mkdtemp()) / "votes.csv"
+    path.write_text("item,source,label\n0,a,cat\n1,a,dog\n")
+    return path
+
+
+def _failed_ensemble():
+    ensemble = vd.CalibratedEnsemble([GaussianNB()], method="temperature", cv="text")
+    with suppress(ValueError):
+        ensemble.fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1])
+    return ensemble
+
 
 REFUSED = {
     "significance of 1e308": lambda: vd.PTDE(significance=1e308).fit(PROBS, LABELS),
@@ -51,6 +73,17 @@ REFUSED = {
     "number as sample ids": lambda: vd.Predictions(PROBS, sample_ids=5),
     "number as the methods of a report": lambda: vd.build_report(PROBS, LABELS, methods=1),
     "text as the methods of a report": lambda: vd.build_report(PROBS, LABELS, methods="mean"),
+    "number as known answers": lambda: vd.load_votes(_votes(), 1.5),
+    "number as a table of votes": lambda: vd.load_votes(5),
+    "array as votes of Dawid and Skene": lambda: vd.fit_dawid_skene(np.zeros((3, 4), int)),
+    "axis of blocks as an array": lambda: vd.scale.open(PROBS, sources_axis=np.arange(3)),
+    "axis of blocks that are open": lambda: vd.scale.discover(vd.scale.open(PROBS), sources_axis=np.arange(3)),
+    "number as a flag of the compiler": lambda: compile_kernels(everything=5),
+    "kind of blocks as an array": lambda: vd.scale.open(PROBS, kind=np.empty(0)),
+    "kind of open blocks as an iterator": lambda: vd.scale.discover(vd.scale.open(PROBS), kind=iter([1])),
+    "results nested 200 deep": lambda: vd.Predictions(PROBS).in_sample_shape(nested(200)),
+    "ensemble whose fit failed": lambda: _failed_ensemble().predict_proba(np.zeros((4, 2))),
+    "number as a calibrator to export": lambda: make_onnx(5),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }
@@ -76,6 +109,24 @@ def test_zarr_refuses_extended_precision(tmp_path):
     with pytest.raises(VeridicalError, match="convert the scores to float64"):
         vd.save(vd.Predictions(PROBS.astype(np.longdouble)), tmp_path / "probs.zarr")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_function_as_a_key_has_no_address(tmp_path):
+    (tmp_path / "labels.pkl").write_bytes(pickle.dumps({_codecs.encode: [0], "b": [1]}, protocol=2))
+    np.savez(tmp_path / "probs.npz", probs=PROBS)
+    with pytest.raises(VeridicalError) as caught:
+        vd.load(tmp_path / "probs.npz", labels=tmp_path / "labels.pkl")
+    check_sentence(str(caught.value))
+
+
+def test_export_of_thresholds_that_nearly_coincide():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    probs = np.array([[[1.0, 0.0], [1.0, 1e-310], [0.3, 0.7], [0.6, 0.4]]] * 2)
+    calibrator = vd.IRM().fit(probs, [0, 1, 1, 0])
+    assert np.diff(calibrator.thresholds_).min() < 1e-300
+    session = onnxruntime.InferenceSession(make_onnx(calibrator, dtype="float64").SerializeToString())
+    result = session.run(["probs"], {"predictions": probs})[0]
+    np.testing.assert_allclose(result, calibrator.predict_proba(probs), atol=1e-6)
 
 
 def test_missing_json_file_is_called_missing(tmp_path):

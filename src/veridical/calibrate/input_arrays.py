@@ -9,7 +9,7 @@ import numpy as np
 
 from veridical.calibrate.parameters import reject_estimators
 from veridical.combine.combined import Labels
-from veridical.errors import LabelError, ParameterError, ShapeError
+from veridical.errors import LabelError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
 from veridical.predictions.validation import InputKind, as_numbers
@@ -32,7 +32,9 @@ def predictions_for(calibrator: Calibrator, values: Any, kind: InputKind) -> Pre
     """``values`` as predictions for a calibrator; ``kind`` is that of arrays."""
     if isinstance(values, Predictions):
         if calibrator.kind not in ("probs", values.kind, values.input_kind):
-            raise ParameterError(f"kind={calibrator.kind!r} contradicts the predictions, which are {values.kind!r}.")
+            raise ParameterError(
+                f"kind={shown(calibrator.kind)} contradicts the predictions, which are {values.kind!r}."
+            )
         return values
     reject_estimators(values, type(calibrator).__name__, calibrator.name)
     if kind == "binary" or n_dimensions(values) != 2:

@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, column_or_1d
 
 from veridical.calibrate import Calibrator, Identity
+from veridical.calibrate.parameters import unfitted_error
 from veridical.combine import discover
 from veridical.combine.combined import Floats
 from veridical.ensemble.choice import fit_best
@@ -166,7 +167,7 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
 
     def predict_proba(self, X: Any) -> Floats:
         """(N, L) calibrated distributions; columns are in the order of ``classes_``."""
-        check_is_fitted(self)
+        self._check_fitted()
         return np.concatenate([self._distributions(part) for part in self._portions(X)])
 
     def predict(self, X: Any) -> Classes:
@@ -177,7 +178,7 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
 
     def predict_confidence(self, X: Any) -> Floats:
         """(N,) probability that the predicted label is right."""
-        check_is_fitted(self)
+        self._check_fitted()
         if len(self._copies) > 1:
             confidence: Floats = np.minimum(self.predict_proba(X).max(axis=1), 1.0)
             return confidence
@@ -190,13 +191,21 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
 
         Sources are in the order of ``source_names_``.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         copies = range(len(self._copies))
         parts = [
             np.mean([discover(self._predictions(part, copy)).reliability for copy in copies], axis=0).T
             for part in self._portions(X)
         ]
         return np.concatenate(parts)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether ``fit`` came to its end."""
+        return hasattr(self, "_copies")
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise unfitted_error()("this CalibratedEnsemble is not fitted; call fit with samples and labels first.")
 
     # Parameters of the members, as scikit-learn's own ensembles have them ------------------------------------------
 

@@ -26,7 +26,7 @@ from veridical.combine.projection import keep_labels
 from veridical.errors import KernelCacheWarning, StorageError, VeridicalWarning
 from veridical.evaluation.scores import evaluate
 from veridical.predictions import Predictions
-from veridical.predictions.validation import KINDS
+from veridical.predictions.validation import KINDS, check_flag
 
 #: One number of classes for each of the two layouts that truth discovery compiles for.
 _N_CLASSES = (4, 64)
@@ -103,6 +103,7 @@ def compile_kernels(*, everything: bool = False, progress: Progress | None = Non
     >>> evaluation.compile_kernels().n_found > 0
     True
     """
+    check_flag(everything, "everything")
     report = check_progress(progress)
     cases = [(dtype, n_classes) for dtype in _DTYPES for n_classes in _N_CLASSES]
     with warnings.catch_warnings():

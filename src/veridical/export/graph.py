@@ -179,7 +179,9 @@ def padded(tables: list[Array], fill: float) -> Array:
 def interpolate(graph: Graph, scores: Tensor, thresholds: list[Array], values: list[Array]) -> Tensor:
     """What ``np.interp`` returns for ``scores`` (N,) and one table, or (N, L) and a table for each class."""
     tables = padded(thresholds, np.inf)
-    slopes = [np.append(np.diff(v) / np.diff(t), 0.0) for t, v in zip(thresholds, values, strict=True)]
+    with np.errstate(over="ignore"):  # thresholds 1e-310 apart; an infinite slope times zero would be NaN
+        slopes = [np.append(np.diff(v) / np.diff(t), 0.0) for t, v in zip(thresholds, values, strict=True)]
+    slopes = [np.minimum(slope, np.finfo(np.float64).max) for slope in slopes]
     lowest = np.array([t[0] for t in thresholds])
     inside = scores.at_least(lowest if len(tables) > 1 else lowest[0])
     first = None

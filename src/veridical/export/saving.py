@@ -10,7 +10,7 @@ import numpy as np
 
 from veridical._atomic import as_path, write_atomically
 from veridical._version import __version__
-from veridical.calibrate.base import Calibrator
+from veridical.calibrate.base import Calibrator, check_calibrator
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.errors import ExportError, FileFormatError
 from veridical.export.combining import CombinedSources, Sources, combine, project
@@ -101,7 +101,7 @@ def make_onnx(calibrator: Calibrator, *, dtype: str = "float32") -> Any:
     ['probs', 'confidence', 'label']
     """
     check_choice(dtype, DTYPES, "dtype")
-    calibrator.check_fitted()
+    check_calibrator(calibrator).check_fitted()
     chosen = calibrator.fitted_calibrator
     _check_exportable(calibrator, chosen)
     graph = Graph(chosen.n_classes_)

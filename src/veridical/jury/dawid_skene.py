@@ -8,6 +8,7 @@ import numpy as np
 
 from veridical.combine.across_samples.votes import Votes
 from veridical.combine.combined import Floats, Labels
+from veridical.errors import ParameterError, shown
 
 #: EM stops where the log-likelihood per vote rises by less than this.
 _TOLERANCE = 1e-7
@@ -97,6 +98,8 @@ def fit_dawid_skene(votes: Votes) -> DawidSkene:
     >>> bool((result.prediction == np.arange(20) % 2).all())
     True
     """
+    if not isinstance(votes, Votes):
+        raise ParameterError(f"votes is {shown(votes)}; give Votes, or a table of votes to veridical.judge.")
     n_sources, n_items, n_classes = votes.shape
     items, cells = votes.items[votes.entries], votes.sources[votes.entries] * n_classes + votes.labels
     counts = np.bincount(items * n_classes + votes.labels, weights=votes.values, minlength=n_items * n_classes)

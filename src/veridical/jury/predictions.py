@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from veridical.errors import ShapeError
+from veridical._atomic import as_path
+from veridical.errors import ParameterError, ShapeError, shown
 from veridical.jury.ballots import Ballots
 from veridical.jury.columns import answers_of, columns_of_frame, read_columns
 from veridical.jury.ids import as_id
@@ -47,7 +48,7 @@ def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Seque
     >>> votes.class_names, votes.source_names
     (('no', 'yes'), ('a', 'b'))
     """
-    where = Path(path)
+    where = as_path(path)
     answers = _answers(gold)
     ballots = ballots_of_table(
         read_columns(where),
@@ -66,7 +67,9 @@ def _answers(gold: Any) -> dict[str, str] | None:
         return answers_of(read_columns(Path(gold)), str(gold))
     if hasattr(gold, "columns"):
         return answers_of(columns_of_frame(gold), "the table of gold labels")
-    return {as_id(item): as_id(label) for item, label in dict(gold).items()}
+    if not isinstance(gold, Mapping):
+        raise ParameterError(f"gold is {shown(gold)}; give a table, or a mapping of ids to labels.")
+    return {as_id(item): as_id(label) for item, label in gold.items()}
 
 
 def predictions_of(ballots: Ballots, answers: dict[str, str] | None = None) -> Predictions:

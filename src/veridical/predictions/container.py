@@ -184,7 +184,7 @@ class Predictions:
 
     def in_sample_shape(self, results: Any) -> Array:
         """Results per sample, of shape (n_samples, ...), in the shape of the input: (N, H, W, ...) for images."""
-        array = np.asarray(results)
+        array = as_array(results, "the results", f"give one entry for each of {self.n_samples} samples")
         if array.shape[:1] != (self.n_samples,):
             raise ShapeError(
                 f"the results have shape {array.shape}; give one entry for each of {self.n_samples} samples."
@@ -366,7 +366,9 @@ def as_predictions(
             values, kind="probs" if kind is None else kind, sources_axis=0 if sources_axis is None else sources_axis
         )
     if kind is not None and kind != ("labels" if values.is_votes else values.kind):
-        raise ParameterError(f"kind={kind!r} contradicts the predictions, which are {values.kind!r}; leave it out.")
+        raise ParameterError(
+            f"kind={shown(kind)} contradicts the predictions, which are {values.kind!r}; leave it out."
+        )
     if sources_axis is not None and not (isinstance(sources_axis, int) and sources_axis == 0):
         raise ParameterError("Predictions have their sources on a fixed axis; leave sources_axis out.")
     return values

@@ -60,7 +60,7 @@ def _read_sources(
     sources_axis: int = 0,
 ) -> Scores:
     """One array or data frame per source."""
-    _check_axis(sources_axis)
+    check_sources_axis(sources_axis)
     if sources_axis != 0:
         raise ParameterError("separate sources have no axis of sources; leave sources_axis out.")
     if not sources:
@@ -107,7 +107,7 @@ def _read_frames(
 def _read_array(values: Any, kind: InputKind, sources_axis: int, class_axis: int | None) -> Scores:
     """One array of all sources, or of one."""
     array = as_numbers(values, "the array of predictions")
-    _check_axis(sources_axis)
+    check_sources_axis(sources_axis)
     if kind == "binary":
         return _read_binary(array, sources_axis, class_axis)
     if array.ndim == _PLAIN:
@@ -161,7 +161,8 @@ def _check_classes(array: Array, what: str) -> Array:
     return array
 
 
-def _check_axis(sources_axis: int) -> None:
+def check_sources_axis(sources_axis: int) -> None:
+    """Refuse what is not one of the three axes."""
     is_axis = isinstance(sources_axis, (int, np.integer)) and not isinstance(sources_axis, bool)
     if not is_axis or sources_axis not in (0, 1, 2):
         raise ParameterError(

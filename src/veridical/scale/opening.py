@@ -11,13 +11,14 @@ import numpy as np
 
 from veridical._atomic import as_path
 from veridical._dispatch import STREAM_ABOVE
-from veridical.errors import FileFormatError, InvalidInputError, ParameterError, ShapeError
+from veridical.errors import FileFormatError, InvalidInputError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
 from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.format_npy import map_npy
 from veridical.predictions.files.format_zarr import is_zarr, open_zarr
 from veridical.predictions.files.labels import read_labels
+from veridical.predictions.inputs import check_sources_axis
 from veridical.predictions.validation import Kind
 from veridical.scale.blocked import BLOCK_MEMORY, BlockedPredictions, skeleton
 from veridical.scale.readers import ArrayReader, NpyReader, Reader, ZarrReader
@@ -28,9 +29,9 @@ def as_blocked(
 ) -> BlockedPredictions:
     """``predictions`` if they are blocked already; otherwise arrays, or Predictions in memory or mapped, in blocks."""
     if isinstance(predictions, BlockedPredictions):
-        if kind is not None and kind != predictions.kind:
-            raise ParameterError(f"kind={kind!r} contradicts the predictions, which hold {predictions.kind!r}.")
-        if sources_axis:
+        if kind is not None and shown(kind) != shown(predictions.kind):
+            raise ParameterError(f"kind={shown(kind)} contradicts the predictions, which hold {predictions.kind!r}.")
+        if sources_axis is not None and shown(sources_axis) != "0":
             raise ParameterError("these predictions know which axis their sources are on; leave sources_axis out.")
         return predictions if labels is None else predictions.with_labels(labels)
     return open(predictions, labels, kind=kind, sources_axis=sources_axis)
@@ -74,13 +75,15 @@ def open(
     >>> sum(len(block.predictions.values[0]) for block in predictions.blocks())
     10000
     """
+    if sources_axis is not None:
+        check_sources_axis(sources_axis)
     if isinstance(path, Predictions):
         whole = as_predictions(path, kind, sources_axis)
         whole = whole if labels is None else whole.with_labels(labels)
         return BlockedPredictions(whole, ArrayReader(whole.values), block_memory)
     if isinstance(path, (str, os.PathLike)):
         return _open_file(as_path(path), labels, kind, sources_axis, block_memory)
-    whole = Predictions(path, labels, kind=kind or "probs", sources_axis=sources_axis or 0)
+    whole = Predictions(path, labels, kind="probs" if kind is None else kind, sources_axis=sources_axis or 0)
     return BlockedPredictions(whole, ArrayReader(whole.values), block_memory)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical.errors import FileFormatError, ParameterError
+from veridical.errors import FileFormatError, ParameterError, shown
 from veridical.predictions.container import Predictions
 from veridical.predictions.sample_ids import image_of_samples
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind
@@ -48,7 +48,7 @@ def settle_kind(requested: InputKind | None, declared: InputKind | None, where: 
     if {requested, declared} == {"binary", "probs"}:  # one column of probabilities
         return "binary"
     if requested is not None and declared is not None and requested != declared:
-        raise ParameterError(f"kind={requested!r} contradicts {where}, which holds {declared!r}; leave kind out.")
+        raise ParameterError(f"kind={shown(requested)} contradicts {where}, which holds {declared!r}; leave kind out.")
     return requested or declared
 
 

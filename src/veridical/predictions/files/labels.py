@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical.errors import CorruptFileError, FileFormatError, LabelError
+from veridical.errors import CorruptFileError, FileFormatError, LabelError, shown
 from veridical.predictions.files.file_checks import check_is_file, reading
 from veridical.predictions.files.format_npy import map_npy
 from veridical.predictions.files.format_npz import NpzArrays
@@ -161,9 +161,14 @@ def _named(content: Any, path: Path) -> Any:
     """The labels themselves, or those under their name in a dictionary."""
     if not isinstance(content, dict):
         return content
-    content = {key.decode("latin-1") if isinstance(key, bytes) else str(key): value for key, value in content.items()}
+    content = {_name(key): value for key, value in content.items()}
     labels = content[_choose([name for name in content if name != _IDS], path)]
     return labels if _IDS not in content else LabelTable(list(content[_IDS]), labels)
+
+
+def _name(key: Any) -> str:
+    """A key of a dictionary as text; pickles have bytes, and may have anything."""
+    return key if isinstance(key, str) else key.decode("latin-1") if isinstance(key, bytes) else shown(key)
 
 
 def _choose(names: Sequence[str], path: Path) -> str:
