@@ -2,7 +2,8 @@
 
 Run ``python benchmarks/learning_curve.py FOLDER [--sizes 0,20,50,...] [--draws N] [--figure FILE.svg]``.  FOLDER has
 ensembles ``NAME.npz`` with logits or probs, and labels; with dates, the last season is the test set.  Labels are drawn
-at random from one half, and everything is scored on the other.  The last lines say how far auto is behind the best
+at random from one half, and everything is scored on the other; the predictions of all other samples are there without
+labels, for what needs none.  The last lines say how far auto is behind the best
 single choice, and whether it is ever behind the uncalibrated mean.
 """
 
@@ -58,13 +59,13 @@ def scores(probs: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     return float(-np.log(np.maximum(chosen, 1e-12)).mean()), float(brier.mean())
 
 
-def fitted(name: str, probs: np.ndarray, labels: np.ndarray) -> vd.calibrate.Calibrator:
-    """A single method, or auto, on labelled samples."""
+def fitted(name: str, predictions: vd.Predictions) -> vd.calibrate.Calibrator:
+    """A single method, or auto, on samples of which some have labels."""
     if name == "auto":
         auto = vd.Auto(objective="distribution", keep_labels=False, random_state=0, missing="skip")
-        return auto.fit(probs, labels)
+        return auto.fit(predictions)
     method, combine = SINGLE[name]
-    return vd.calibrators()[method](combine=combine, missing="skip").fit(probs, labels)
+    return vd.calibrators()[method](combine=combine, missing="skip").fit(predictions)
 
 
 def curve(path: Path, sizes: list[int], n_draws: int) -> dict[int, dict[str, tuple[float, float]]]:
@@ -76,10 +77,13 @@ def curve(path: Path, sizes: list[int], n_draws: int) -> dict[int, dict[str, tup
             continue
         draws: dict[str, list[tuple[float, float]]] = {}
         for draw in range(n_draws if size < 1000 else 1):
-            some = np.sort(np.random.default_rng(draw).permutation(pool)[: size or len(pool)])
+            some = np.random.default_rng(draw).permutation(pool)[: max(size, 1)]  # label-free methods do not look
+            known = np.full(len(labels), -1)
+            known[some] = labels[some]
+            predictions = vd.Predictions(probs, known)
             names = [*LABEL_FREE] if size == 0 else [*SINGLE, "auto"]
             for name in names:
-                calibrator = fitted(name, probs[:, some], labels[some])
+                calibrator = fitted(name, predictions)
                 draws.setdefault(name, []).append(scores(calibrator.predict_proba(probs[:, test]), labels[test]))
             if size == 0:
                 draws["auto"] = draws["consensus"]  # what is recommended without labels

@@ -11,6 +11,7 @@ import veridical as vd
 from veridical import metrics
 from veridical.combine import COMBINERS
 from veridical.combine.across_samples.weights import weights_for_sources
+from veridical.combine.pools import prior_shares
 from veridical.errors import CampsWarning, ChangedSourcesWarning, SavedFileError, ShapeError
 
 
@@ -173,3 +174,52 @@ def test_consensus_can_be_named_wherever_methods_are(rng):
     assert {("consensus", "temperature"), ("aconsensus", "truth-logit")} <= {
         (row["combine"], row["method"]) for row in table
     }
+
+
+def partly_labelled(rng, n_samples=2000, n_labelled=30):
+    """Three sources that know something and two that do not, with labels for a few samples."""
+    labels = rng.integers(0, 3, n_samples)
+    truth = 1.5 * np.eye(3)[labels]
+    scores = np.stack(
+        [*(truth + rng.standard_normal((3, n_samples, 3))), *(4 * rng.standard_normal((2, n_samples, 3)))]
+    )
+    probs = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    known = np.full(n_samples, -1)
+    known[:n_labelled] = labels[:n_labelled]
+    return vd.Predictions(probs / probs.sum(axis=-1, keepdims=True), known), labels
+
+
+@pytest.mark.parametrize("combine", ["consensus", "aconsensus"])
+def test_weights_without_labels_come_from_all_samples(rng, combine):
+    predictions, _ = partly_labelled(rng)
+    calibrator = vd.Temperature(combine=combine).fit(predictions)
+    expected = vd.consensus(predictions)
+    np.testing.assert_allclose(calibrator.combiner_.weights, expected.weights, atol=1e-12)
+    only_labelled = vd.consensus(predictions.values[:, :30])
+    assert np.abs(only_labelled.weights - expected.weights).max() > 0.05
+
+
+def test_auto_uses_unlabelled_samples_for_weights(rng):
+    predictions, _ = partly_labelled(rng)
+    auto = vd.Auto(candidates=[("consensus", "consensus")], keep_labels=False, random_state=0).fit(predictions)
+    assert (auto.best_.combine, auto.best_.name) == ("consensus", "consensus")
+    np.testing.assert_allclose(auto.best_.combiner_.weights, vd.consensus(predictions).weights, atol=1e-12)
+
+
+def test_prior_of_pools_comes_from_all_samples(rng):
+    predictions, _ = partly_labelled(rng)
+    prior = prior_shares(predictions.labelled())
+    np.testing.assert_array_equal(prior, prior_shares(predictions))
+    assert np.abs(prior - prior_shares(predictions.select(samples=slice(0, 30)))).max() > 0.02
+
+
+def test_labelled_samples_remember_those_without_a_label(rng):
+    predictions, _ = partly_labelled(rng, n_samples=50)
+    labelled = predictions.labelled()
+    assert labelled.n_samples == 30
+    assert labelled.with_unlabelled() is predictions
+    some = labelled.select(sources=[0, 2], samples=[1, 3]).with_unlabelled()
+    np.testing.assert_array_equal(some.values, predictions.values[[0, 2]][:, [1, 3, *range(30, 50)]])
+    assert predictions.with_unlabelled() is predictions
+    complete = predictions.with_labels(np.zeros(50, int))
+    assert complete.labelled().with_unlabelled() is complete

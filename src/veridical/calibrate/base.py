@@ -114,7 +114,8 @@ class Calibrator(ParametersAsFields):
         ----------
         X : (S, N, L) array, Predictions, or (N, L) array for methods that need no sources
         y : (N,) labels
-            As in :class:`veridical.Predictions`, whose own labels they replace; unknown ones are left out.
+            As in :class:`veridical.Predictions`, whose own labels they replace.  Samples whose label is unknown count
+            for weights that need no labels, those of the consensus and the pools' prior, and for nothing else.
         progress : callable, optional
             Called as ``progress(done, total, what)`` before each stage and at the end.
 

@@ -216,7 +216,7 @@ def fit_combiner(
     if name in ("linear-pool", "log-pool") and not checked:
         _check_numbers(predictions, options)
     if name in ("consensus", "aconsensus"):
-        sums, _ = gather_sums(predictions, options.missing, options.n_threads)
+        sums, _ = gather_sums(predictions.with_unlabelled(), options.missing, options.n_threads)
         weights = weigh_sources(sums, options.n_threads)
         warn_of_camps(names_of(predictions), weights.camps)
         combiner = Combiner(name, weights.weights, dependence=weights.dependence)

@@ -124,9 +124,10 @@ def absence_counts(present: Floats) -> Floats:
 def prior_shares(predictions: Predictions, n_threads: int | None = None) -> Floats:
     """(S,) shares that learned weights are pulled towards: the consensus's, a tenth of them spread equally.
 
-    They need no labels.  Where sources split into camps, or are fewer than three, they are equal.
+    They need no labels, so that samples without one count as well.  Where sources split into camps, or are fewer than
+    three, they are equal.
     """
-    sums, _ = gather_sums(predictions, "skip", n_threads)
+    sums, _ = gather_sums(predictions.with_unlabelled(), "skip", n_threads)
     known = weigh_sources(sums, n_threads)
     shares = counted_sources(known.weights, known.dependence)
     mixed: Floats = (1 - _EQUAL_PART) * shares / shares.sum() + _EQUAL_PART / len(shares)

@@ -46,9 +46,15 @@ _BEYOND_THE_MEAN = {
     "linear-pool": ("linear-pool", "temperature"),
     "log-pool": ("log-pool", "temperature", "vector", "matrix", "truth-logit"),
 }
-#: What is chosen for distributions, the first that is a candidate, unless another is better by more than a standard
-#: error: few labels say little of which pair is best, and these were never far behind.
-_USUAL = (("log-pool", "log-pool"), ("aconsensus", "temperature"))
+#: What is chosen for distributions, the first that is behind the best by no more than so many standard errors.  Few
+#: labels say little of which pair is best: weights that no label was fitted to win where there is hardly a difference,
+#: and the others were seldom far behind.
+_USUAL = {
+    ("consensus", "consensus"): 0.25,
+    ("aconsensus", "aconsensus"): 0.25,
+    ("log-pool", "log-pool"): 1.0,
+    ("aconsensus", "temperature"): 1.0,
+}
 #: Matrix scaling has L² parameters; beyond this many classes it must be asked for.
 _MOST_CLASSES_FOR_MATRIX = 100
 #: The loss of a label with probability 1e-12 or less; one sample must not decide.
@@ -69,10 +75,11 @@ def _standard_error(values: Floats, groups: npt.NDArray[np.intp] | None) -> floa
 class Auto(Calibrator):
     """The best of many calibrators by cross-validation on the calibration data.
 
-    Every pair of a way to combine and a method is fitted on all folds but one and scored on that one.  Of the pairs
-    that are within one standard error (of the paired difference) of the best, the simplest is refitted on
-    everything; for the objective "distribution" it is the log pool (where labels must stay, temperature scaling of
-    the consensus), if that is one of them.
+    Every pair of a way to combine and a method is fitted on all folds but one and scored on that one, and the chosen
+    one is refitted on everything.  For the objective "confidence" it is the simplest of the pairs that are within one
+    standard error (of the paired difference) of the best.  For "distribution" it is the plain consensus if it is within
+    a quarter of a standard error, or else the log pool (where labels must stay, temperature scaling of the consensus)
+    if that is within one, or else the best.
     Nothing that scores worse than no calibration at all is ever chosen.
 
     Parameters
@@ -334,13 +341,19 @@ class Auto(Calibrator):
             simplicity = (
                 calibrators()[str(methods[k].calibrator)].complexity + COMBINERS[methods[k].combiner].complexity
             )
-            return simplicity, rows[k]["ece_kde"] if self.objective == "confidence" else rows[k]["score"]
+            return simplicity, rows[k]["ece_kde"]
 
         close = [k for k, row in enumerate(rows) if row["behind"] <= row["behind_spread"] and scores[k] <= scores[0]]
-        chosen = min(close or [0], key=preference)
         if self.objective == "distribution":
             pairs = {(methods[k].combiner, methods[k].calibrator): k for k in close}
-            chosen = next((pairs[pair] for pair in _USUAL if pair in pairs), chosen)
+            usual = (
+                pairs[pair]
+                for pair, errors in _USUAL.items()
+                if pair in pairs and rows[pairs[pair]]["behind"] <= errors * rows[pairs[pair]]["behind_spread"]
+            )
+            chosen = next(usual, best)
+        else:
+            chosen = min(close or [0], key=preference)
         return [rows[k] for k in np.argsort(scores, kind="stable")], methods[chosen]
 
     def _check_state(self) -> None:

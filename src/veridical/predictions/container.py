@@ -121,6 +121,8 @@ class Predictions:
         self.groups: Array | None = check_groups(groups, self.sample_shape)
         self.labels: npt.NDArray[np.int64] | None = self._resolve(labels)
         self.files: tuple[Path, ...] = ()
+        #: The predictions that these labelled samples were taken from, and where they are among them.
+        self._origin: tuple[Predictions, npt.NDArray[np.intp]] | None = None
 
     def _check_source_names(self, names: Any) -> tuple[str, ...] | None:
         try:
@@ -172,10 +174,6 @@ class Predictions:
         """The name of source ``s`` in messages and tables."""
         return f"source {s}" if self.source_names is None else f"source {s} ({self.source_names[s]})"
 
-    def sample_name(self, n: int) -> str:
-        """The id of sample ``n`` in messages and tables, or its number."""
-        return str(n) if self.sample_ids is None else str(self.sample_ids[n])
-
     def samples(self, start: int, stop: int) -> Array:
         """Samples ``start`` to ``stop`` of all sources, shape (S, stop - start, L); a view where possible."""
         if isinstance(self._values, np.ndarray):
@@ -216,7 +214,23 @@ class Predictions:
         """The predictions for the samples whose label is known; the same object if all are."""
         if self.labels is None or (self.labels != UNKNOWN).all():
             return self
-        return self.select(samples=np.flatnonzero(self.labels != UNKNOWN))
+        known = np.flatnonzero(self.labels != UNKNOWN)
+        result = self.select(samples=known)
+        result._origin = self, known
+        return result
+
+    def with_unlabelled(self) -> Predictions:
+        """These samples together with those that :meth:`labelled` left out: what weights without labels are fitted on.
+
+        The same object where no sample was left out.
+        """
+        if self._origin is None:
+            return self
+        whole, places = self._origin
+        assert whole.labels is not None
+        wanted = whole.labels == UNKNOWN
+        wanted[places] = True
+        return whole if wanted.all() else whole.select(samples=np.flatnonzero(wanted))
 
     def in_class_order(self, class_names: Sequence[str]) -> Predictions:
         """The same predictions with the classes, and the labels with them, in the order of these names."""
@@ -264,7 +278,12 @@ class Predictions:
             picked = [self._values[s] for s in np.arange(self.n_sources)[chosen]]
             values = picked if samples is None else [source[samples] for source in picked]
         names = None if self.source_names is None else [*np.asarray(self.source_names, dtype=object)[chosen]]
-        return self._derive(values, names, samples)
+        result = self._derive(values, names, samples)
+        if self._origin is not None:
+            whole, places = self._origin
+            whole = whole if sources is None else whole.select(sources=sources)
+            result._origin = whole, places if samples is None else places[samples]
+        return result
 
     def _source_indices(self, sources: Any) -> Any:
         if sources is None:
