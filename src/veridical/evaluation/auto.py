@@ -79,7 +79,7 @@ class Auto(Calibrator):
     one is refitted on everything.  For the objective "confidence" it is the simplest of the pairs that are within one
     standard error (of the paired difference) of the best.  For "distribution" it is the plain consensus if it is within
     a quarter of a standard error, or else the log pool (where labels must stay, temperature scaling of the consensus)
-    if that is within one, or else the best.
+    if that is within one, or else the simplest that is within half of one.
     Nothing that scores worse than no calibration at all is ever chosen.
 
     Parameters
@@ -341,7 +341,7 @@ class Auto(Calibrator):
             simplicity = (
                 calibrators()[str(methods[k].calibrator)].complexity + COMBINERS[methods[k].combiner].complexity
             )
-            return simplicity, rows[k]["ece_kde"]
+            return simplicity, rows[k]["ece_kde"] if self.objective == "confidence" else rows[k]["score"]
 
         close = [k for k, row in enumerate(rows) if row["behind"] <= row["behind_spread"] and scores[k] <= scores[0]]
         if self.objective == "distribution":
@@ -351,7 +351,8 @@ class Auto(Calibrator):
                 for pair, errors in _USUAL.items()
                 if pair in pairs and rows[pairs[pair]]["behind"] <= errors * rows[pairs[pair]]["behind_spread"]
             )
-            chosen = next(usual, best)
+            closer = [k for k in close if rows[k]["behind"] <= 0.5 * rows[k]["behind_spread"]]
+            chosen = next(usual, min(closer or [0], key=preference))
         else:
             chosen = min(close or [0], key=preference)
         return [rows[k] for k in np.argsort(scores, kind="stable")], methods[chosen]
