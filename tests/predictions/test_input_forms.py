@@ -308,6 +308,7 @@ def test_two_dimensions_may_be_one_sample(probs):
     ("votes", "options", "error", "words"),
     [
         ([[0, 1]], {"sources_axis": 2}, ParameterError, "sources_axis is 2; votes have shape"),
+        (np.zeros((0, 3), int), {}, ShapeError, r"the votes have shape \(0, 3\); give one label per source and sample"),
         ([[0, 1]], {"sources_axis": True}, ParameterError, "sources_axis is True"),
         ([["x", "x"]], {}, LabelError, "the votes name 1 class; give all classes as class_names"),
         (
