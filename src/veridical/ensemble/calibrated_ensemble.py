@@ -62,7 +62,7 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
     method : str or Calibrator
         The name of a calibrator ("temperature", "ptde"), a calibrator on a way of combining ("log-pool+vector"), or a
         way of combining alone ("mean", "atde").  "auto" chooses by cross-validated log loss: the log
-        pool, unless another of nine is better by more than one standard error.
+        pool, unless another of nine is better by more than two standard errors.
     cv : int, splitter or iterable of (train, test) indices
         As in scikit-learn: stratified folds for a number.  Grouped folds keep groups together: give ``groups`` to
         ``fit``.  With a time-series splitter only samples of test parts take part in calibration.
