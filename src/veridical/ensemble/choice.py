@@ -19,8 +19,8 @@ CANDIDATES = (
 )
 
 
-#: Kept unless another candidate is better by so many standard errors of the difference.  On a hundred samples that
-#: members get right out of fold, methods without a penalty seem better by one, and are overconfident on new samples.
+#: Kept unless another candidate is better by so many standard errors of the difference.  On a hundred samples, methods
+#: without a penalty are often better by one, and worse on new samples.
 _INCUMBENT = ("log-pool", "log-pool")
 _STANDARD_ERRORS = 2.0
 
