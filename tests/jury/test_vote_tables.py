@@ -144,8 +144,8 @@ def test_suffix_decides_the_reader_in_any_case(tmp_path):
     [
         ("votes.txt", b"item", FileFormatError, r"has the suffix '\.txt'; a table of votes is a \.csv or \.parquet"),
         ("votes.csv", None, FileFormatError, "does not exist; check the name"),
-        ("votes.csv", b"", FileFormatError, "has no rows; write one row per vote"),
-        ("votes.csv", b"item,source,label\n", FileFormatError, "has no rows"),
+        ("votes.csv", b"", FileFormatError, "is empty; write it again"),
+        ("votes.csv", b"item,source,label\n", FileFormatError, "has no rows; write one row per vote"),
         ("votes.csv", b"item,item,label\n1,a,x\n", FileFormatError, "two columns called 'item'"),
         (
             "votes.csv",

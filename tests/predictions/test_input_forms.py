@@ -138,9 +138,8 @@ def test_samples_are_a_part_of_all_sources(probs):
 
 
 def test_names_in_messages(probs):
-    plain, named = vd.Predictions(probs), vd.Predictions(probs, source_names=["a", "b"], sample_ids=list("vwxyz"))
+    plain, named = vd.Predictions(probs), vd.Predictions(probs, source_names=["a", "b"])
     assert (plain.source_name(1), named.source_name(1)) == ("source 1", "source 1 (b)")
-    assert (plain.sample_name(3), named.sample_name(3)) == ("3", "y")
 
 
 def test_predictions_in_a_notebook_are_escaped(probs):

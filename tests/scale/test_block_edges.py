@@ -89,7 +89,7 @@ class TestOpening:
             ((1, 2, 3, 4), {}, errors.ShapeError, r"shape \(1, 2, 3, 4\)"),
             ((3, 4), {"sources_axis": 1}, errors.ShapeError, r"shape \(3, 4\)"),
             ((2, 0, 3), {}, errors.ShapeError, r"shape \(2, 0, 3\); give .*none of them 0"),
-            ((2, 3, 4), {"sources_axis": 7}, errors.ParameterError, "sources_axis is 7; it is 0, 1 or 2"),
+            ((2, 3, 4), {"sources_axis": 7}, errors.ParameterError, "sources_axis is 7; it is 0 for"),
             ((2, 3, 4), {"sources_axis": -1}, errors.ParameterError, "sources_axis is -1"),
             ((2, 3, 4), {"kind": "magic"}, errors.UnknownNameError, "kind 'magic' is unknown"),
             ((2, 3, 4), {"kind": "binary"}, errors.ParameterError, "probabilities of one class, which are not read in"),
