@@ -330,7 +330,7 @@ def test_page_shows_the_jurors_with_the_most_votes(monkeypatch):
     assert "often" in figure
     assert "always" in figure
     assert "seldom" not in figure
-    assert "<p>2 jurors with smaller weights are not shown.</p>" in page
+    assert "<p>Not shown, with smaller weights: 2 jurors.</p>" in page
 
 
 def test_many_jurors_are_counted_in_the_terminal(tmp_path):
@@ -341,9 +341,7 @@ def test_many_jurors_are_counted_in_the_terminal(tmp_path):
     done = veridical("jury", tmp_path / "votes.csv")
     assert done.returncode == 0, done.stderr
     assert sum(line.startswith("juror-") for line in done.stdout.splitlines()) == 30
-    assert "3 jurors with smaller weights are not shown; --json and --report show them." in " ".join(
-        done.stdout.split()
-    )
+    assert "Not shown, with smaller weights: 3 jurors; --json and --report show them." in " ".join(done.stdout.split())
     quiet = veridical("jury", tmp_path / "votes.csv", "--quiet", "-o", tmp_path / "answers.csv")
     assert (quiet.returncode, quiet.stdout) == (0, "")
     assert len((tmp_path / "answers.csv").read_text().splitlines()) == 41

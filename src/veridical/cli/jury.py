@@ -75,9 +75,9 @@ def print_jury(result: object, output: Output) -> None:
     output.text(repr(result))
     heading, rows = result.rows()
     output.table(heading, rows[:MOST_ROWS], title="Jurors by weight; agreement with the answers, and accuracy, in %")
-    if len(rows) > MOST_ROWS:
-        output.text(
-            f"{len(rows) - MOST_ROWS} jurors with smaller weights are not shown; --json and --report show them."
-        )
+    n_left_out = len(rows) - MOST_ROWS
+    if n_left_out > 0:
+        jurors = f"{n_left_out} juror{'s' * (n_left_out != 1)}"
+        output.text(f"Not shown, with smaller weights: {jurors}; --json and --report show them.")
     for note in result.notes:
         output.text(note)
