@@ -160,6 +160,7 @@ def test_aconsensus_keeps_the_labels_of_the_mean(rng, tmp_path, gaps):
     np.testing.assert_array_equal(loaded.predict_proba(probs), fitted.predict_proba(probs))
 
 
+@pytest.mark.compiled
 def test_consensus_can_be_named_wherever_methods_are(rng):
     probs, labels = mixed_ensemble(rng, noise=(1.5, 2.0, 2.5, 4.0, 6.0))
     predictions = vd.Predictions(probs, labels)
@@ -199,6 +200,7 @@ def test_weights_without_labels_come_from_all_samples(rng, combine):
     assert np.abs(only_labelled.weights - expected.weights).max() > 0.05
 
 
+@pytest.mark.compiled
 def test_auto_uses_unlabelled_samples_for_weights(rng):
     predictions, _ = partly_labelled(rng)
     auto = vd.Auto(candidates=[("consensus", "consensus")], keep_labels=False, random_state=0).fit(predictions)
