@@ -76,6 +76,7 @@ def _in_child(probs, queue):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*JAX:RuntimeWarning")  # other tests of this process may have imported JAX
 def test_after_fork(probs):
     expected = vd.discover(probs, n_threads=2)  # the parent's pool exists by now
     context = multiprocessing.get_context("fork")
