@@ -114,9 +114,9 @@ def walk_forward(probs: np.ndarray, dates: np.ndarray, first: int) -> np.ndarray
     parts = []
     for date in np.unique(dates)[first:]:
         sums, _ = gather_sums(vd.Predictions(probs[:, dates < date]), "skip", None)
-        found = weigh_sources(sums)
+        sources = weigh_sources(sums)
         today = vd.Predictions(probs[:, dates == date])
-        parts.append(weighted_means(today, found.weights, found.dependence, None, complete=False)[0])
+        parts.append(weighted_means(today, sources.weights, sources.dependence, None, complete=False)[0])
     return np.concatenate(parts)
 
 

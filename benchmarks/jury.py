@@ -69,9 +69,9 @@ def peers(votes: Votes) -> dict[str, Callable[[], np.ndarray]]:
     )
 
     def run(aggregator: object) -> np.ndarray:
-        found = aggregator.fit_predict_proba(frame)
+        shares = aggregator.fit_predict_proba(frame)
         probs = np.zeros(votes.shape[1:])
-        probs[np.ix_(found.index.to_numpy(), found.columns.to_numpy())] = found.to_numpy()
+        probs[np.ix_(shares.index.to_numpy(), shares.columns.to_numpy())] = shares.to_numpy()
         return probs / probs.sum(axis=1, keepdims=True)
 
     return {

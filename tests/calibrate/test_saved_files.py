@@ -199,7 +199,7 @@ def test_any_value_anywhere(data, tmp_path_factory):
         assert loaded.n_classes_ >= 2
 
 
-def test_not_there(tmp_path):
+def test_load_rejects_missing_file(tmp_path):
     with pytest.raises(SavedFileError, match="there is no file"):
         vd.load_calibrator(tmp_path / "nothing.json")
     with pytest.raises(SavedFileError, match="cannot be read"):

@@ -46,7 +46,7 @@ def test_sample_without_sources_is_rejected(rng):
 
 
 @pytest.mark.parametrize("position", [0, 3])
-def test_partly_nan_is_no_absence(rng, position):
+def test_partly_nan_row_is_rejected(rng, position):
     probs = random_ensemble(rng, 3, 5, 4)
     probs[1, 2, position] = np.nan
     with pytest.raises(NotFiniteError, match=f"source 1, sample 2: the probability of class {position} is nan"):

@@ -18,24 +18,24 @@ def probs(rng):
 
 def test_facts(probs, rng):
     labels = probs.mean(axis=0).argmax(axis=1)
-    found = vd.inspect(vd.Predictions(probs, labels))
-    for s, source in enumerate(found.sources):
+    inspection = vd.inspect(vd.Predictions(probs, labels))
+    for s, source in enumerate(inspection.sources):
         assert source.accuracy == (probs[s].argmax(axis=1) == labels).mean()
         assert source.accuracy == source.agreement
         assert source.mean_confidence == pytest.approx(probs[s].max(axis=1).mean())
         for t in range(5):
-            assert found.agreement[s][t] == (probs[s].argmax(axis=1) == probs[t].argmax(axis=1)).mean()
-    assert sum(source.mean_reliability for source in found.sources) == pytest.approx(1)
-    assert found.warnings == ()
-    assert "<table>" in found._repr_html_()
+            assert inspection.agreement[s][t] == (probs[s].argmax(axis=1) == probs[t].argmax(axis=1)).mean()
+    assert sum(source.mean_reliability for source in inspection.sources) == pytest.approx(1)
+    assert inspection.warnings == ()
+    assert "<table>" in inspection._repr_html_()
 
 
 def test_outlier_is_named(probs, rng):
     probs[3] = rng.dirichlet(np.ones(4), 300)
     labels = probs[[0, 1, 2, 4]].mean(axis=0).argmax(axis=1)
-    found = vd.inspect(vd.Predictions(probs, labels, source_names=["a", "b", "c", "noise", "e"]))
-    assert found.outlier == 3
-    assert any("noise is right on" in warning and "log-pool" in warning for warning in found.warnings)
+    inspection = vd.inspect(vd.Predictions(probs, labels, source_names=["a", "b", "c", "noise", "e"]))
+    assert inspection.outlier == 3
+    assert any("noise is right on" in warning and "log-pool" in warning for warning in inspection.warnings)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_warnings(probs, change, words):
 
 def test_missing_rows_are_counted(probs):
     probs[1, :10] = np.nan
-    found = vd.inspect(probs)
-    assert found.sources[1].missing == 10
-    assert any("10 of 1500 rows are absent" in warning for warning in found.warnings)
+    inspection = vd.inspect(probs)
+    assert inspection.sources[1].missing == 10
+    assert any("10 of 1500 rows are absent" in warning for warning in inspection.warnings)
 
 
-def test_of_a_calibrator(tmp_path):
+def test_inspect_calibrator_describes_auto(tmp_path):
     demo = vd.load_demo().select(samples=slice(0, 500))
     pooled = vd.inspect_calibrator(vd.VectorScaling(combine="log-pool").fit(demo))
     assert (pooled.method, pooled.n_sources, pooled.n_classes, pooled.keeps_labels) == ("vector", 20, 10, False)
@@ -72,9 +72,9 @@ def test_of_a_calibrator(tmp_path):
     assert json.loads(json.dumps(alone.to_dict()))["type"] == "calibrator"
     assert "temperature" in alone._repr_html_()
     auto = vd.Auto(candidates=["ts", "platt"], random_state=0).fit(demo)
-    found = vd.inspect_calibrator(auto)
-    assert found.chosen == f"{auto.best_.name} on mean"
-    assert [row["method"] for row in found.candidates] == [row["method"] for row in auto.table_]
-    assert sum(row[0].endswith("*") for row in found.candidate_rows()[1]) == 1
+    inspection = vd.inspect_calibrator(auto)
+    assert inspection.chosen == f"{auto.best_.name} on mean"
+    assert [row["method"] for row in inspection.candidates] == [row["method"] for row in auto.table_]
+    assert sum(row[0].endswith("*") for row in inspection.candidate_rows()[1]) == 1
     with pytest.raises(vd.errors.ParameterError, match="not fitted"):
         vd.inspect_calibrator(vd.Temperature())

@@ -240,7 +240,7 @@ def test_abstentions_are_counted_and_are_not_votes():
 def test_first_item_without_votes_is_named():
     ballots = ballots_of_table(table(item=["p", "q", "r"], label=["x", "", "y"]), "the table")
     assert ballots.notes[0] == "1 row has no label: abstentions, which are not votes."
-    assert ballots.notes[1] == "1 item has no vote (the first is q); nothing is said about such an item."
+    assert ballots.notes[1] == "1 item has no vote (the first is q); such items get no answer."
 
 
 def test_sources_with_one_vote_are_counted():

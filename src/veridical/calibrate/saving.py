@@ -32,7 +32,7 @@ FORMAT = "veridical calibrator"
 SCHEMA_VERSION = 1
 #: With more numbers than this, arrays go to an npz file beside the JSON.
 LARGE = 100_000
-#: No file makes us believe in more sources or classes than this.
+#: The most sources or classes that a file may state.
 _MOST = 10_000_000
 #: Larger arrays are beside the document.
 _MOST_BYTES = 64 << 20

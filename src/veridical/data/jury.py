@@ -15,7 +15,7 @@ def load_demo_jury() -> Predictions:
     """The shipped jury: votes of 29 language models on 11,990 questions with up to ten choices, with the right answers.
 
     From the evaluation results that the authors of MMLU-Pro publish (TIGER-AI-Lab/MMLU-Pro, eval_results), licensed
-    under Apache-2.0; only the chosen letters are kept.  An answer that could not be read is no vote.  Sources are the
+    under Apache-2.0; only the chosen letters are kept.  Unreadable answers are absent votes.  Sources are the
     models, samples the questions; the majority is right on 60.0% of them.
 
     Examples

@@ -88,7 +88,7 @@ def _notes_on(votes: Votes, item_ids: Sequence[str], answered: Indices, source_n
         first = item_ids[int(np.setdiff1d(np.arange(len(item_ids)), answered)[0])]
         notes.append(
             f"{n_silent} item{'s have' if n_silent > 1 else ' has'} no vote (the first is {first}); "
-            "nothing is said about such an item."
+            "such items get no answer."
         )
     counts = np.bincount(votes.sources, minlength=len(source_names))
     single = np.flatnonzero(counts == 1)

@@ -1,4 +1,4 @@
-"""``judge``: whom to believe when nobody knows the answer."""
+"""``judge``: labels and confidences from votes, without known labels."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def _number(value: Any, what: str) -> float:
 
 
 def _repeated(items: Any, sources: Any, rows: Any, item_ids: Sequence[str], source_names: Sequence[str]) -> list[str]:
-    """What is said of sources that have several rows for an item."""
+    """Notes on sources that have several rows for an item."""
     voted = np.unique(rows)
     _, first, counts = np.unique(
         items[voted] * len(source_names) + sources[voted], return_index=True, return_counts=True

@@ -90,7 +90,7 @@ def noise_floor(
     """The distribution of a metric if these confidences were perfectly calibrated.
 
     Outcomes are drawn many times from the predictions themselves, right with probability ``confidence``.  An error
-    within these quantiles is no evidence of miscalibration, and an error below them is not better than one within.
+    within these quantiles is not evidence of miscalibration, and an error below them is not better than one within.
 
     Parameters
     ----------

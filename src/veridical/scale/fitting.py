@@ -380,7 +380,7 @@ def fit_calibrator(
     evaluation, fitting = _run_evaluation(blocked, methods, True, random_state, n_threads, progress)
     assert fitting is not None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SubsampleWarning)  # said already, of the half
+        warnings.simplefilter("ignore", SubsampleWarning)  # already warned of for the half
         calibrator = fitting.fit(resolved.name, on_part=False)
     return Calibration(calibrator, evaluation, resolved.name)
 

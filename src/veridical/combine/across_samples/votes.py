@@ -26,7 +26,7 @@ _PRIOR_VOTES, _SHARPNESS = 1.25, 1.35
 
 @dataclass(frozen=True)
 class Votes:
-    """Who said what about which item, sorted by item; nothing has the size of sources times items.
+    """Votes sorted by item; memory grows with the votes, not with sources times items.
 
     Attributes
     ----------
