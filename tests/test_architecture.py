@@ -47,7 +47,7 @@ PACKAGES = {
     "ensemble": {"predictions", "combine", "calibrate", "evaluation"},
     "plots": {"predictions", "combine", "metrics", "evaluation"},
     "report": {"predictions", "combine", "metrics", "calibrate", "evaluation", "plots", "jury"},
-    "paper": {"predictions", "metrics", "calibrate", "data", "evaluation"},
+    "paper": {"predictions", "metrics", "calibrate", "data", "evaluation", "plots"},
     "scale": {"_kernels", "predictions", "combine", "metrics", "calibrate", "evaluation", "report"},
     "cli": {
         "predictions",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-#: By how much the kept label leads in what the user gets; the same as in :mod:`veridical.combine.projection`.
+#: By how much the kept label leads in what the user gets: far above float32's rounding, far below any meaning.
 LABEL_MARGIN = 1e-6
 
 

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from veridical.arrays.truth import LABEL_MARGIN as LABEL_MARGIN
 from veridical.predictions.validation import Array, check_distributions, check_labels, check_real
-
-#: By how much the kept label leads in what the user gets: far above float32's rounding, far below any meaning.
-LABEL_MARGIN = 1e-6
 
 
 def keep_labels(probs: Any, labels: Any, *, margin: float = LABEL_MARGIN) -> Array:

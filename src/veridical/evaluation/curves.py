@@ -165,7 +165,7 @@ class Disagreement:
             right=tuple(tuple(line) for line in grids[0].tolist()),
             wrong=tuple(tuple(line) for line in grids[1].tolist()),
             median=tuple(float(np.median(values)) if len(values) else float("nan") for values in inside),
-            correlation=_rank_correlation(hv, confidence),
+            correlation=rank_correlation(hv, confidence),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,7 +178,8 @@ def _position(values: Array, edges: Array) -> Array:
     return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
 
 
-def _rank_correlation(hv: Array, confidence: Array) -> float:
+def rank_correlation(hv: Array, confidence: Array) -> float:
+    """Spearman's correlation; NaN where HV or the confidence is the same for all samples."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.stats.ConstantInputWarning)  # the result is NaN
         return float(scipy.stats.spearmanr(hv, confidence).statistic) if len(hv) > 1 else float("nan")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.stats
 
+from veridical.evaluation.curves import rank_correlation
 from veridical.metrics.sample import Booleans, Floats
 from veridical.paper.ensembles import Ensemble, EnsembleName
 from veridical.paper.figure_files import COLOURS, STYLE, settled
@@ -93,7 +93,6 @@ def disagreement_by_score(
         top = float(hv.max()) or 1.0
         counts, score_edges, hv_edges = np.histogram2d(score, hv, _GRID, [(min(score.min(), 0.99), 1.0), (0.0, top)])
         parts = np.array_split(np.argsort(score, kind="stable"), min(_N_BINS, len(score)))
-        vary = len(np.unique(hv)) > 1 and len(np.unique(score)) > 1
         panels.append(
             DisagreementByScore(
                 ensemble.name,
@@ -104,7 +103,7 @@ def disagreement_by_score(
                 tuple(float(score[part].mean()) for part in parts),
                 _quartiles(hv, parts, correct),
                 _quartiles(hv, parts, ~correct),
-                float(scipy.stats.spearmanr(score, hv).statistic) if vary else float("nan"),
+                rank_correlation(hv, score),
             )
         )
     return panels

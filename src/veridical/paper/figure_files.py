@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veridical._atomic import as_path, write_atomically
 from veridical.errors import ParameterError
+from veridical.plots import figure_files
+from veridical.plots.figure_files import FIGURE_FORMATS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,15 +24,6 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "veridical",
     "savefig.dpi": 150,
 }
-#: What would change from run to run is left out of the file.
-_METADATA: dict[str, dict[str, Any]] = {
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-    "png": {"Software": None},
-}
-
-#: What figures can be written as.
-FIGURE_FORMATS = tuple(_METADATA)
 
 
 def settled(figure: Figure) -> Figure:
@@ -44,7 +36,7 @@ def settled(figure: Figure) -> Figure:
 def figure_path(path: str | Path) -> Path:
     """Where a figure may be written: under a name that ends in .svg, .png or .pdf."""
     target = as_path(path)
-    if target.suffix.lower().lstrip(".") not in _METADATA:
+    if target.suffix.lower().lstrip(".") not in FIGURE_FORMATS:
         raise ParameterError(f"{str(target)!r} is not the name of a figure; choose one in .svg, .png or .pdf.")
     return target
 
@@ -57,12 +49,7 @@ def figure_bytes(figure: Figure, form: str) -> bytes:
     figure : matplotlib.figure.Figure
     form : {"svg", "png", "pdf"}
     """
-    import matplotlib
-
-    stream = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
-        figure.savefig(stream, format=form, metadata=_METADATA[form])
-    return stream.getvalue()
+    return figure_files.figure_bytes(figure, form, STYLE)
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:

@@ -17,12 +17,13 @@ from veridical.paper.extended import Extended
 from veridical.paper.figure_2 import draw_figure2
 from veridical.paper.figure_3 import bins_before_after, draw_figure3
 from veridical.paper.figure_a import disagreement_by_score, draw_figure_a
-from veridical.paper.figure_files import FIGURE_FORMATS, figure_bytes
+from veridical.paper.figure_files import figure_bytes
 from veridical.paper.formats import FORMATS, SUFFIXES
 from veridical.paper.layout import headings, lines_of, verdict_title, verdicts
 from veridical.paper.table_1 import table1
 from veridical.paper.tables import Table
 from veridical.paper.tables_2_to_4 import posthoc_tables
+from veridical.plots.figure_files import FIGURE_FORMATS
 from veridical.predictions.validation import Kind
 
 _POSTHOC = ("table2", "table3", "table4")

@@ -17,12 +17,13 @@ from veridical.evaluation import Calibration
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.fitting import fit_with_engine, resolve_calibrator
 from veridical.evaluation.scores import labelled
+from veridical.plots.figure_files import FIGURE_FORMATS
 from veridical.predictions.validation import InputKind, check_choice
 from veridical.report.data import ReportData
 from veridical.report.figures import all_figures
 from veridical.report.html_page import render_html
 from veridical.report.prepare import N_STAGES, Stages, choose_methods, prepare_report, report_on
-from veridical.report.svg import FIGURE_FORMATS, image_bytes
+from veridical.report.svg import image_bytes
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,11 @@ same label as the mean for 75.0% of the samples.'
         intervals=intervals,
         progress=progress,
     )
+    return finish_report(data, out, progress)
+
+
+def finish_report(data: ReportData, out: str | os.PathLike[str] | None, progress: Progress | None) -> Report:
+    """The page of a report, written to ``out`` if that is given."""
     report = Report(data, render_html(data))
     if out is not None:
         report.save(out)

@@ -59,10 +59,8 @@ PAGE_COLOURS = {
 _UNSAFE_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def render_html(data: ReportData) -> str:
-    """The report as one HTML document."""
-    script, style = page_resource("page.js"), theme_css() + "\n" + page_resource("page.css")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def page_template(name: str) -> jinja2.Template:
+    """A template of this package: values are escaped, and unknown names are errors."""
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(page_resource),
         autoescape=True,
@@ -70,7 +68,14 @@ def render_html(data: ReportData) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    return environment.get_template("page.html.j2").render(
+    return environment.get_template(name)
+
+
+def render_html(data: ReportData) -> str:
+    """The report as one HTML document."""
+    script, style = page_resource("page.js"), theme_css() + "\n" + page_resource("page.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return page_template("page.html.j2").render(
         data=data,
         facts=data.inspection.data,
         script=Markup(script),

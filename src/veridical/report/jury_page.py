@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 
@@ -15,7 +14,7 @@ from veridical._outputs import check_outputs, check_report_target
 from veridical.jury import JuryResult
 from veridical.jury.clusters import order_by_dependence
 from veridical.plots.sources import dependence_matrix, matrix_legend
-from veridical.report.html_page import page_resource, theme_css
+from veridical.report.html_page import page_resource, page_template, theme_css
 from veridical.report.svg import Drawing, inline_svg, new_axes
 
 #: The matrix shows at most so many jurors, those with the most votes; tables show so many rows.
@@ -31,15 +30,8 @@ def write_jury_report(result: JuryResult, path: str | Path, *, title: str = "The
 
 def render_jury(result: JuryResult, title: str = "The jury") -> str:
     """The page as one HTML document without scripts."""
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(page_resource),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
     heading, rows = result.rows()
-    return environment.get_template("jury.html.j2").render(
+    return page_template("jury.html.j2").render(
         title=printable(title),
         style=Markup(theme_css() + "\n" + page_resource("page.css")),
         tiles=_tiles(result),

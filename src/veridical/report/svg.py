@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
@@ -11,19 +10,13 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from veridical._json import to_json
+from veridical.plots.figure_files import figure_bytes
 from veridical.plots.style import COLOURS, drawing_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: What would change from run to run is left out of the file.
-_METADATA: dict[str, dict[str, Any]] = {
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-    "png": {"Software": None},
-}
-FIGURE_FORMATS = tuple(_METADATA)
 _VARIABLE = {light: f"var(--{role})" for role, (light, _) in COLOURS.items()}
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
@@ -81,22 +74,14 @@ def new_axes(
 
 def image_bytes(drawing: Drawing, format: str) -> bytes:
     """The figure as a file for papers; the same numbers give the same bytes."""
-    import matplotlib
-
-    stream = io.BytesIO()
-    with drawing_style(), matplotlib.rc_context({"savefig.facecolor": "white"}):
-        drawing.figure.savefig(stream, format=format, dpi=200, metadata=_METADATA[format])
-    return stream.getvalue()
+    with drawing_style():
+        return figure_bytes(drawing.figure, format, {"savefig.facecolor": "white"}, dpi=200)
 
 
 def inline_svg(drawing: Drawing) -> Markup:
     """The figure as an element of the page: text as text, colours as variables, ids of its own."""
-    import matplotlib
-
-    stream = io.BytesIO()
-    with drawing_style(), matplotlib.rc_context({"svg.fonttype": "none"}):
-        drawing.figure.savefig(stream, format="svg", metadata=_METADATA["svg"])
-    root = ET.fromstring(stream.getvalue())
+    with drawing_style():
+        root = ET.fromstring(figure_bytes(drawing.figure, "svg", {"svg.fonttype": "none"}))
     _drop_metadata(root)
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]

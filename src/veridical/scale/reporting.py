@@ -10,7 +10,7 @@ from veridical._outputs import check_report_target
 from veridical.errors import SubsampleWarning
 from veridical.predictions.validation import check_labels
 from veridical.report import Report
-from veridical.report.html_page import render_html
+from veridical.report.build import finish_report
 from veridical.report.prepare import prepare_report
 from veridical.scale.fitting import choose_subsample
 from veridical.scale.opening import as_blocked
@@ -48,9 +48,4 @@ def build_report(
         warnings.warn(f"the report is about {facts}.", SubsampleWarning, stacklevel=2)
         samples = tuple(replace(sample, sample=int(chosen[sample.sample])) for sample in data.disputed)
         data = replace(data, verdict=f"About {facts}. {data.verdict}", disputed=samples)
-    report = Report(data, render_html(data))
-    if out is not None:
-        report.save(out)
-    if progress is not None:
-        progress(1, 1, "done")
-    return report
+    return finish_report(data, out, progress)
