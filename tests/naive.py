@@ -119,9 +119,9 @@ def _influence(source_weights):
 def discover_sample(sources, keep_label=True, tol=DEFAULT_TOL, max_iter=20, margin=1e-6, source_weights=None):
     """Truth discovery for one sample: ``sources`` is a list of S distributions over L classes."""
     influence = [1.0] * len(sources) if source_weights is None else _influence(source_weights)
-    given = [[float(value) for value in source] for source in sources]
-    label = mean_label(given)
-    sources = [[value / sum(source) for value in source] for source in given]
+    rows = [[float(value) for value in source] for source in sources]
+    label = mean_label(rows)
+    sources = [[value / sum(source) for value in source] for source in rows]
     z = _weighted_mean(sources, influence)
     if keep_label and source_weights is not None:
         z = project(z, label)

@@ -1,6 +1,7 @@
 """The direction of imports between packages, and what is imported before it is used."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ MODULES = {
     "_parallel": {"errors"},
     "_minimisation": {"errors"},
     "_json": {"errors", "_atomic"},
+    "_templates": set(),
 }
 
 #: Package -> packages that it may import.  Earlier packages never import later ones.
@@ -46,7 +48,7 @@ PACKAGES = {
     "torch": {"predictions", "combine", "metrics", "calibrate"},
     "ensemble": {"predictions", "combine", "calibrate", "evaluation"},
     "plots": {"predictions", "combine", "metrics", "evaluation"},
-    "report": {"predictions", "combine", "metrics", "calibrate", "evaluation", "plots", "jury"},
+    "report": {"predictions", "combine", "metrics", "evaluation", "plots", "jury"},
     "paper": {"predictions", "metrics", "calibrate", "data", "evaluation", "plots"},
     "scale": {"_kernels", "predictions", "combine", "metrics", "calibrate", "evaluation", "report"},
     "cli": {
@@ -73,6 +75,13 @@ MAY_IMPORT = MODULES | {
 }
 
 
+#: Modules that load a later package by name when they are called -> that package.
+LOADED_BY_NAME = {
+    "_dispatch.py": {"scale"},
+    "calibrate/base.py": {"export"},
+}
+
+
 def packages_imported_by(path):
     """Packages and top modules that a module names in its import statements, at any depth."""
     for node in ast.walk(ast.parse(path.read_text())):
@@ -85,6 +94,14 @@ def packages_imported_by(path):
             yield from (name.split(".")[1] for name in (a.name for a in node.names) if name.startswith("veridical."))
 
 
+def packages_loaded_by_name(path):
+    """Packages in strings like "veridical.scale", by which modules are loaded when they are needed."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        if name := re.fullmatch(r"veridical\.(\w+)[\w.]*", text):
+            yield name[1]
+
+
 def test_imports_point_one_way():
     for path in sorted(PACKAGE.rglob("*.py")):
         package = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
@@ -93,6 +110,33 @@ def test_imports_point_one_way():
         assert package in MAY_IMPORT, f"{path} is not in a known package"
         forbidden = set(packages_imported_by(path)) - MAY_IMPORT[package] - {package}
         assert not forbidden, f"{path} imports from {forbidden}"
+
+
+def test_modules_loaded_by_name_are_allowed():
+    later = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        package = module.split("/")[0].removesuffix(".py")
+        if package in MAY_IMPORT:
+            named = {name for name in packages_loaded_by_name(path) if name in MAY_IMPORT}
+            if forbidden := named - MAY_IMPORT[package] - {package}:
+                later[module] = forbidden
+    assert later == LOADED_BY_NAME
+
+
+def test_permissions_are_used():
+    for package, allowed in PACKAGES.items():
+        files = sorted((PACKAGE / package).rglob("*.py"))
+        used = {name for path in files for name in (*packages_imported_by(path), *packages_loaded_by_name(path))}
+        assert allowed <= used, f"{package} never imports {allowed - used}"
+
+
+def test_document_names_every_package_and_module():
+    document = (PACKAGE.parents[1] / "ARCHITECTURE.md").read_text()
+    listing = document[document.index("src/veridical/\n") : document.index("tests/  ")]
+    entries = [path for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+    names = {path.name if path.suffix else f"{path.name}/" for path in entries} - {"__main__.py"}
+    assert sorted(names) == sorted({word for word in listing.split() if word in names}), "see ARCHITECTURE.md"
 
 
 def test_imports_form_no_cycle():

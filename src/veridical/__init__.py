@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from veridical.report import Report, build_report
 
 #: Where each public name lives.
-_HOMES = {
+_NAMES_IN = {
     "predictions": ("Predictions",),
     "predictions.files": ("load", "save"),
     "data": ("load_demo", "load_demo_jury"),
@@ -96,7 +96,7 @@ _HOMES = {
         "inspect_calibrator",
     ),
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 _MODULES = ("calibrate", "combine", "errors", "metrics", "paper", "plots", "scale", "torch", "training")
 
 __all__ = [
@@ -157,4 +157,4 @@ __all__ = [
     "training",
 ]
 
-__getattr__, __dir__ = names_on_demand(__name__, _HOME, modules=_MODULES)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF, modules=_MODULES)

@@ -10,7 +10,7 @@ from typing import Any
 
 def names_on_demand(
     package: str,
-    homes: Mapping[str, str],
+    module_of: Mapping[str, str],
     modules: Collection[str] = (),
     before: Callable[[str], None] = lambda module: None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -20,18 +20,18 @@ def names_on_demand(
     ----------
     package : str
         Its ``__name__``.
-    homes : mapping
+    module_of : mapping
         Public name -> the module inside the package that holds it.
     modules : collection of str
         Modules of the package that are public themselves.
     before : callable, optional
-        Called with a home before it is imported, to say what it needs.
+        Called with a module before it is imported, to say what it needs.
     """
 
     def get(name: str) -> Any:
-        if name in homes:
-            before(homes[name])
-            value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        if name in module_of:
+            before(module_of[name])
+            value = getattr(importlib.import_module(f"{package}.{module_of[name]}"), name)
         elif name in modules:
             value = importlib.import_module(f"{package}.{name}")
         else:
@@ -40,6 +40,6 @@ def names_on_demand(
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes, *modules})
+        return sorted({*vars(sys.modules[package]), *module_of, *modules})
 
     return get, names

@@ -48,7 +48,7 @@ def assert_same(result, expected, like, tolerance):
     np.testing.assert_allclose(to_host(result), expected, atol=tolerance, rtol=tolerance)
 
 
-def test_the_device_of_these_tests_is_out_of_reach_for_numpy():
+def test_numpy_cannot_read_the_device_of_these_tests():
     with pytest.raises(Exception, match=r"device|Device"):
         np.asarray(MAKERS["device"](np.ones(3)))
 

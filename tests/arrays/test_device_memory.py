@@ -52,7 +52,7 @@ def numbers(tensor):
     return tensor.as_subclass(torch.Tensor).detach().numpy()
 
 
-def test_the_tensor_of_these_tests_refuses(rng):
+def test_unreadable_tensor_refuses_conversion(rng):
     tensor = refusing(rng.random((3, 40, 4)))
     for read in (np.asarray, np.from_dlpack, lambda values: values.numpy(), lambda values: (values + 1).tolist()):
         with pytest.raises(AssertionError, match="left its device"):

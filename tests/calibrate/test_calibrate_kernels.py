@@ -7,7 +7,7 @@ from ensembles import random_ensemble
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veridical._kernels.full_vectors import replace_winning_score, restore_winners
+from veridical._kernels.full_vectors import replace_confidence, restore_winners
 from veridical._kernels.isotonic import pool_violators
 from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_loss
 from veridical._kernels.scaling import relative_logs, temperature_loss, temperature_rows
@@ -17,14 +17,14 @@ MARGIN = 1e-6
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_replace_winning_score(rng, dtype):
+def test_replace_confidence(rng, dtype):
     probs = random_ensemble(rng, 1, 60, 5, dtype)[0]
     probs[:3] = np.eye(5)[:3]  # v = 1: the others have nothing to scale
     winners = probs.argmax(axis=1)
     confidence = rng.uniform(0, 1, 60)
     confidence[3:6] = 0.0, 1.0, 0.2
     result = probs.copy()
-    replace_winning_score(result, winners, confidence, MARGIN)
+    replace_confidence(result, winners, confidence, MARGIN)
     expected = [
         naive.full_vector(list(map(float, row)), c, w, MARGIN)
         for row, c, w in zip(probs, winners, confidence, strict=True)

@@ -71,7 +71,7 @@ def test_irm(halves):
     mean, labels, odd, odd_labels, golden = halves
     calibrator = vd.IRM().fit(mean, labels)
     raw = calibrator.unnormalised(odd)
-    # Golden NLL and MSE are of the unnormalised output, the rest of the normalised top score.
+    # Golden NLL and MSE are of the unnormalised output, the rest of the normalised confidence.
     assert_scores(scores(raw, odd_labels, calibrator.predict_confidence(odd)), golden["irm"])
 
 

@@ -14,8 +14,8 @@ import veridical as vd
 def test_six_updates(name, kind, dtype, atol):
     logits, labels = load_logits(name)
     golden = load_golden(name)
-    given = (logits if kind == "logits" else softmax(logits)).astype(dtype)
-    truth = vd.discover(given, kind=kind, accuracy_preserving=False, tol=0, max_iter=6)
+    scores = (logits if kind == "logits" else softmax(logits)).astype(dtype)
+    truth = vd.discover(scores, kind=kind, accuracy_preserving=False, tol=0, max_iter=6)
     assert truth.probs.dtype == dtype
     samples = golden["samples"]["index"]
     for n, top5 in zip(samples, golden["samples"]["tde_top5"], strict=True):

@@ -69,9 +69,9 @@ LAYOUTS = [as_list, as_sample_first, as_fortran, as_every_other, as_reversed, as
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_layouts_agree(probs, layout, dtype):
-    given = probs.astype(dtype)
-    values, options = layout(given)
-    assert_same_bytes(vd.discover(values, **options), vd.discover(given))
+    converted = probs.astype(dtype)
+    values, options = layout(converted)
+    assert_same_bytes(vd.discover(values, **options), vd.discover(converted))
 
 
 @pytest.mark.parametrize("kind", ["logits", "log_probs"])

@@ -47,10 +47,10 @@ def test_equals_its_twin(data):
     z = [vote / sum(votes) for vote in votes]
     c = data.draw(st.integers(0, n_classes - 1))
     margin = data.draw(st.sampled_from([0.0, 1e-6, 1e-2]))
-    found = keep_labels([z], [c], margin=margin)[0]
-    np.testing.assert_allclose(found, naive.project(z, c, margin), atol=1e-14)
-    assert found.sum() == pytest.approx(1, abs=1e-12)
-    assert (found >= 0).all()
+    projected = keep_labels([z], [c], margin=margin)[0]
+    np.testing.assert_allclose(projected, naive.project(z, c, margin), atol=1e-14)
+    assert projected.sum() == pytest.approx(1, abs=1e-12)
+    assert (projected >= 0).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

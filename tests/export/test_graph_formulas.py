@@ -36,8 +36,8 @@ def test_search_equals_searchsorted(right, n_edges, rng):
     edges = np.sort(rng.integers(0, 20, n_edges) / 20.0)
     scores = np.concatenate((edges, edges + 1e-9, rng.random(30), [-1.0, 2.0]))
     table = padded([edges], np.inf)[0]
-    found = computed(lambda graph, x: search(graph, table, x, right=right), x=scores)
-    np.testing.assert_array_equal(found, np.searchsorted(edges, scores, side="right" if right else "left"))
+    places = computed(lambda graph, x: search(graph, table, x, right=right), x=scores)
+    np.testing.assert_array_equal(places, np.searchsorted(edges, scores, side="right" if right else "left"))
 
 
 def test_padded_tables_have_a_common_length_and_an_end():

@@ -62,7 +62,7 @@ def test_calibrator(name, tmp_path):
 
 @hunted(15)
 @given(odd_values(), odd_values())
-def test_what_is_not_a_calibrator(value, other):
+def test_other_objects_as_calibrators(value, other):
     check_call("apply_calibrator", vd.apply_calibrator, value, other)
     check_call("inspect_calibrator", vd.inspect_calibrator, value)
     for name in ("predict", "predict_proba", "predict_confidence", "predict_all", "save"):

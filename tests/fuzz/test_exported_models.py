@@ -47,7 +47,7 @@ def test_exported_calibrator(name, tmp_path):
 
 @hunted(10)
 @given(odd_values(), odd_values())
-def test_what_cannot_be_exported(tmp_path_factory, value, other):
+def test_other_objects_as_exports(tmp_path_factory, value, other):
     path = tmp_path_factory.mktemp("onnx") / "model.onnx"
     check_call("save_onnx", save_onnx, value, path)
     check_call("make_onnx", make_onnx, value)

@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 from test_judge import simulated_votes
 
 import veridical as vd
-from veridical.combine.across_samples.votes import sort_opinions, sort_votes
+from veridical.combine.across_samples.votes import sort_shares, sort_votes
 from veridical.errors import FileFormatError, ParameterError
 from veridical.jury.clusters import order_by_dependence
 from veridical.jury.gold import METHODS, View, calibrate_on_gold
@@ -150,7 +150,7 @@ def test_frame_of_jurors_has_their_numbers(judged):
 
 
 def test_opinions_of_a_source_are_normalised_per_item():
-    votes = sort_opinions(
+    votes = sort_shares(
         np.array([1, 0, 1, 1]),
         np.array([0, 1, 0, 0]),
         np.array([2, 0, 0, 2]),

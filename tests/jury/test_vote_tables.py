@@ -366,7 +366,7 @@ def test_bad_arrays_and_names_are_rejected(votes, options, error, words):
 
 
 @pytest.mark.parametrize("option", [{"classes": ["x", "y"]}, {"source_names": ["a", "b"]}, {"item_ids": [1, 2]}])
-def test_what_names_itself_takes_no_names(option):
+def test_named_votes_take_no_names(option):
     predictions = vd.Predictions([[0, 1], [1, 1]], kind="labels")
     with pytest.raises(ParameterError, match="Predictions name their classes, sources and items"):
         vd.judge(predictions, **option)

@@ -7,7 +7,7 @@ from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veridical._kernels.full_vectors import replace_winning_score
+from veridical._kernels.full_vectors import replace_confidence
 
 MARGIN = 1e-6
 
@@ -31,10 +31,10 @@ def rows_with_tails(draw):
 
 @settings(max_examples=examples(2000))
 @given(rows_with_tails(), st.floats(0.0, 1.0))
-def test_replace_winning_score_keeps_rows_on_the_simplex(case, confidence):
+def test_replace_confidence_keeps_rows_on_the_simplex(case, confidence):
     row, winner = case
     result = row[None].copy()
-    replace_winning_score(result, np.array([winner]), np.array([confidence]), MARGIN)
+    replace_confidence(result, np.array([winner]), np.array([confidence]), MARGIN)
     assert np.isfinite(result).all()
     assert (result >= 0).all()
     assert result.sum(dtype=np.float64) == pytest.approx(1.0, abs=1e-6)
@@ -44,8 +44,8 @@ def test_replace_winning_score_keeps_rows_on_the_simplex(case, confidence):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_replace_winning_score_keeps_the_ratios_of_subnormal_scores(dtype):
+def test_replace_confidence_keeps_the_ratios_of_subnormal_scores(dtype):
     smallest = np.finfo(dtype).smallest_subnormal
     rows = np.array([[1, smallest, dtype(3) * smallest, 0]], dtype=dtype)
-    replace_winning_score(rows, np.array([0]), np.array([0.6]), MARGIN)
+    replace_confidence(rows, np.array([0]), np.array([0.6]), MARGIN)
     np.testing.assert_allclose(rows, [[0.6, 0.1, 0.3, 0.0]], rtol=1e-6)

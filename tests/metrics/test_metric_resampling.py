@@ -184,7 +184,7 @@ class TestCompare:
         assert comparison.low == comparison.high == 0.0
 
     @pytest.mark.parametrize("name", ["ece", "accuracy", "nll", "error_auroc"])
-    def test_is_paired(self, name, predictions, rng):
+    def test_difference_is_paired(self, name, predictions, rng):
         labels, a = predictions
         b = 0.6 * a + 0.4 * rng.dirichlet(np.ones(4), len(a))
         comparison = metrics.compare(name, labels, a, b, n_resamples=3, random_state=2)
@@ -331,7 +331,7 @@ class TestSummary:
             else:
                 assert row.floor is None
 
-    def test_without_distributions(self, outcomes):
+    def test_summary_without_distributions(self, outcomes):
         table = metrics.summary(*outcomes, floors=False)
         assert [row.metric for row in table] == ["ece_kde", "ece", "ks_error", "accuracy"]
         assert "noise floor" not in str(table)

@@ -343,7 +343,7 @@ class TestSaving:
             vd.save(predictions, tmp_path / "mine.zarr")
         assert (tmp_path / "mine.zarr" / "thesis.txt").read_text() == "precious"
 
-    def test_not_predictions(self, tmp_path):
+    def test_save_rejects_other_objects(self, tmp_path):
         with pytest.raises(errors.ParameterError, match="predictions are a ndarray"):
             vd.save(np.zeros((1, 2, 3)), tmp_path / "p.npz")
 

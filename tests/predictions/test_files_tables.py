@@ -47,7 +47,7 @@ def test_named_samples_stay_in_order_of_appearance(tmp_path):
     np.testing.assert_array_equal(loaded.values, [[[1, 0], [0, 1]], [[0, 1], [0.5, 0.5]]])
 
 
-def test_one_source(tmp_path):
+def test_table_of_one_source(tmp_path):
     loaded = load_csv(tmp_path, "label,cat,dog\ndog,0.5,0.5\n\ncat,,\n")
     np.testing.assert_array_equal(loaded.values, [[[0.5, 0.5], [np.nan, np.nan]]])
     assert loaded.labels.tolist() == [1, 0]

@@ -137,7 +137,7 @@ def test_twins_of_full_vectors(dtype, rng, compiled):
     for choose in (lambda: None, compiled):
         choose()
         replaced, restored = rows.copy(), rows.copy()
-        kernel_for(rows, "full_vectors", "replace_winning_score")(replaced, winners, confidence, 1e-6)
+        kernel_for(rows, "full_vectors", "replace_confidence")(replaced, winners, confidence, 1e-6)
         kernel_for(rows, "full_vectors", "restore_winners")(restored, winners, 1e-6)
         results.append((replaced, restored))
     for twin, kernel in zip(*results, strict=True):

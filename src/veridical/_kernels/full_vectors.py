@@ -46,7 +46,7 @@ def restore_winners(probs, winners, margin):
 
 
 @kernel
-def replace_winning_score(probs, winners, confidence, margin):
+def replace_confidence(probs, winners, confidence, margin):
     """Set row i's winner c to w_i and scale the others by (1 - w_i) / (1 - v_i), in place; then c wins strictly.
 
     1 - v_i is the sum of the others, which keeps its digits where v is near 1.  Where that sum is 0 they share

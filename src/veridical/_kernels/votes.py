@@ -9,19 +9,19 @@ from veridical._kernels.jit import kernel
 
 @kernel
 def add_pairs(starts, sources, firsts, labels, values, means, counts, products, squares):
-    """Add, over the items that two sources have an opinion on, what the consensus needs of their opinions p.
+    """Add, over the items that two sources have voted on, what the consensus needs of their votes p.
 
-    The opinions on item n lie from ``starts[n]`` to ``starts[n + 1]``, the labels and values of opinion i from
+    The votes on item n lie from ``starts[n]`` to ``starts[n + 1]``, the labels and values of vote i from
     ``firsts[i]`` to ``firsts[i + 1]``.  With m the means (S, L): ``products[s, t]`` for t <= s is the sum of
     p_s . p_t - p_s . m_t - m_s . p_t, ``squares[s, t]`` that of p_s . p_s - 2 p_s . m_s.
     """
-    opinion = np.zeros(means.shape[1])
+    vote = np.zeros(means.shape[1])
     for n in range(starts.shape[0] - 1):
         for i in range(starts[n], starts[n + 1]):
             s = sources[i]
             square = 0.0
             for e in range(firsts[i], firsts[i + 1]):
-                opinion[labels[e]] = values[e]
+                vote[labels[e]] = values[e]
                 square += values[e] * (values[e] - 2.0 * means[s, labels[e]])
             for j in range(starts[n], starts[n + 1]):
                 t = sources[j]
@@ -31,12 +31,12 @@ def add_pairs(starts, sources, firsts, labels, values, means, counts, products, 
                     continue
                 product = 0.0
                 for e in range(firsts[j], firsts[j + 1]):
-                    product += values[e] * (opinion[labels[e]] - means[s, labels[e]])
+                    product += values[e] * (vote[labels[e]] - means[s, labels[e]])
                 for e in range(firsts[i], firsts[i + 1]):
                     product -= values[e] * means[t, labels[e]]
                 products[s, t] += product
             for e in range(firsts[i], firsts[i + 1]):
-                opinion[labels[e]] = 0.0
+                vote[labels[e]] = 0.0
 
 
 @kernel

@@ -44,7 +44,7 @@ def _lead_strictly(row: Array, c: int, margin: float) -> None:
         margin *= 2.0
 
 
-def replace_winning_score(probs: Array, winners: Array, confidence: Array, margin: float) -> None:
+def replace_confidence(probs: Array, winners: Array, confidence: Array, margin: float) -> None:
     """Set row i's winner to ``confidence[i]`` and scale the others to share the rest, in place; then it wins strictly.
 
     Where the other classes are all zero they share the rest equally.

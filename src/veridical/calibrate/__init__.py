@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from veridical.calibrate.temperature import EnsembleTemperature, Temperature
     from veridical.calibrate.truth_logit import TruthLogit
 
-_HOME = {
+_MODULE_OF = {
     "Calibrator": "base",
     "ConsensusPool": "combined_only",
     "EnsembleTemperature": "temperature",
@@ -82,4 +82,4 @@ __all__ = [
     "load_calibrator",
 ]
 
-__getattr__, __dir__ = names_on_demand(__name__, _HOME)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF)

@@ -18,7 +18,7 @@ from veridical._dispatch import also_out_of_memory
 from veridical._numpy_kernels import kernel_for
 from veridical._parallel import resolve_threads
 from veridical._progress import Progress, check_progress
-from veridical.calibrate.answers import answers_any_array
+from veridical.calibrate.any_array import takes_any_array
 from veridical.calibrate.fitting_data import FittingData
 from veridical.calibrate.input_arrays import (
     labelled_samples,
@@ -172,14 +172,14 @@ class Calibrator(ParametersAsFields):
         data = FittingData.of(predictions, self.n_threads, confidence=confidence, hv=hv)
         self.fitting_data_: FittingData | None = data
 
-    @answers_any_array
+    @takes_any_array
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
         """(N,) probability that the predicted label is right; (N, H, W) for images."""
         combined, in_shape = self._combine_in_shape(X)
         probs = None if self._top_label else self.full_vectors(combined)
         return in_shape(self.confidence_and_label(combined, probs)[0])
 
-    @answers_any_array
+    @takes_any_array
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """(N, L) calibrated distributions, in float32 or, for float64 input, float64; (N, H, W, L) for images.
 
@@ -188,13 +188,13 @@ class Calibrator(ParametersAsFields):
         combined, in_shape = self._combine_in_shape(X)
         return in_shape(self.full_vectors(combined))
 
-    @answers_any_array
+    @takes_any_array
     def predict(self, X: Any) -> Labels:  # noqa: N803
         """(N,) predicted labels; (N, H, W) for images."""
         combined, in_shape = self._combine_in_shape(X)
         return in_shape(combined.prediction if self.keeps_labels else self.full_vectors(combined).argmax(axis=1))
 
-    @answers_any_array
+    @takes_any_array
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """What ``predict_proba``, ``predict_confidence`` and ``predict`` return, with the sources combined once."""
         combined, in_shape = self._combine_in_shape(X)

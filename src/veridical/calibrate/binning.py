@@ -39,7 +39,7 @@ class HistogramBinning(Calibrator):
     Parameters
     ----------
     n_bins : int
-        Bins of equal mass on the calibration scores.
+        Bins of equal mass over the confidences of the calibration samples.
 
     Other parameters are those of every calibrator.
 

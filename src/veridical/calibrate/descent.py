@@ -1,4 +1,4 @@
-"""Gradient steps on a calibration error, through one correction per bin of the winning score."""
+"""Gradient steps on a calibration error, through one correction per bin of the confidence."""
 
 from __future__ import annotations
 

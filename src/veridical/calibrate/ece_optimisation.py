@@ -41,14 +41,14 @@ _GAINS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 class OptHist(Calibrator):
-    r"""Opt with the histogram loss: one correction per bin of the winning score, chosen to minimise the ECE.
+    r"""Opt with the histogram loss: one correction per bin of the confidence, chosen to minimise the ECE.
 
     .. math:: w = \mathrm{clip}(v - \psi_{bin(v)})
 
     Parameters
     ----------
     n_bins : int
-        Bins of equal mass over the calibration scores; then fixed.
+        Bins of equal mass over the confidences of the calibration samples; then fixed.
     start : {"shrunk", "closed-form", "zero"}
         Where psi starts: the closed-form minimum of the histogram loss pulled towards temperature scaling as far as
         noise explains the difference, that minimum itself, or 0.
@@ -96,7 +96,7 @@ class OptHist(Calibrator):
     """
 
     name = "opt-hist"
-    summary = "A correction per bin of the winning score that minimises the histogram ECE."
+    summary = "A correction per bin of the confidence that minimises the histogram ECE."
     complexity = 4
     _default_kde_steps: ClassVar[int] = 0
     _state: ClassVar[tuple[str, ...]] = ("edges_", "psi_")

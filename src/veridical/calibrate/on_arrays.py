@@ -98,7 +98,7 @@ def _distributions(calibrator: Calibrator, combined: CombinedArrays) -> Any:
     xp = combined.xp
     if calibrator._top_label:
         confidence = confidence_of(calibrator, combined)
-        # A top score of exactly one would leave nothing for the other classes.
+        # A confidence of exactly one would leave nothing for the other classes.
         confidence = xp.minimum(confidence, xp.full_like(confidence, 1.0 - LABEL_MARGIN))
         probs = _replace_top(xp, combined.probs, combined.prediction, confidence)
     else:
@@ -211,11 +211,11 @@ def _interpolate(combined: CombinedArrays, at: Any, x: Any, y: Any) -> Any:
     return xp.reshape(low_value + share * (high_value - low_value), at.shape)
 
 
-# Methods that correct the top score -----------------------------------------------------------------------------------
+# Methods that correct the confidence ----------------------------------------------------------------------------------
 
 
 def confidence_of(calibrator: Any, combined: CombinedArrays) -> Any:
-    """(N,) calibrated score of the predicted label, of a method that corrects the top score."""
+    """(N,) calibrated confidence of the predicted label, of a method that corrects the confidence."""
     xp, confidence = combined.xp, combined.confidence
     match calibrator.name:
         case "histogram":

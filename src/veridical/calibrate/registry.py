@@ -11,7 +11,7 @@ from veridical.errors import ParameterError, shown
 
 #: Name -> module and class.  A module is imported when its method is used, so that a saved temperature is loaded
 #: without the code of all other methods.  "auto" evaluates methods to choose one, so it belongs to the evaluation.
-_HOMES = {
+_CLASSES = {
     "identity": "calibrate.combined_only:Identity",
     "temperature": "calibrate.temperature:Temperature",
     "vector": "calibrate.linear_scaling:VectorScaling",
@@ -45,18 +45,18 @@ class _Calibrators(Mapping[str, type[Calibrator]]):
     """Name -> class; classes are imported when they are looked up."""
 
     def __getitem__(self, name: str) -> type[Calibrator]:
-        module, class_name = _HOMES[name].split(":")
+        module, class_name = _CLASSES[name].split(":")
         calibrator: type[Calibrator] = getattr(importlib.import_module(f"veridical.{module}"), class_name)
         return calibrator
 
     def __contains__(self, name: object) -> bool:
-        return name in _HOMES
+        return name in _CLASSES
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_HOMES)
+        return iter(_CLASSES)
 
     def __len__(self) -> int:
-        return len(_HOMES)
+        return len(_CLASSES)
 
 
 _CALIBRATORS = _Calibrators()

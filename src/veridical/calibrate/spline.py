@@ -17,9 +17,10 @@ _MOST_KNOTS = 1_000
 class Spline(Calibrator):
     r"""Spline calibration: the derivative of a smooth fit to the cumulative calibration gap.
 
-    With the calibration scores sorted, a natural cubic spline with equally spaced knots is fitted by least squares
-    to :math:`h_i = \frac1n \sum_{j \le i} (c_j - v_j)` at the percentiles i/(n-1).  The recalibrated score is v plus
-    the spline's derivative there, clipped to [0, 1]; new scores are interpolated linearly.
+    With the n confidences v of the calibration samples sorted, a natural cubic spline with equally spaced knots is
+    fitted by least squares to :math:`h_i = \frac1n \sum_{j \le i} (c_j - v_j)` at the percentiles i/(n-1).  The
+    calibrated confidence is v plus the spline's derivative there, clipped to [0, 1]; new confidences are interpolated
+    linearly.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class Spline(Calibrator):
     Attributes
     ----------
     scores_, recalibrated_ : (K,) arrays
-        The distinct calibration scores, and what becomes of them before clipping.
+        The distinct confidences of the calibration samples, and what becomes of them before clipping.
 
     References
     ----------
@@ -102,4 +103,4 @@ class Spline(Calibrator):
         check_array(self.recalibrated_, "recalibrated_", self.scores_.shape)
         check_rising(self.scores_, "scores_")
         if not len(self.scores_):
-            raise ValueError("there are no calibration scores")
+            raise ValueError("there are no confidences to fit")

@@ -14,16 +14,16 @@ from veridical.predictions.validation import Array
 def top_label_vectors(combined: Combined, confidence: Floats, n_threads: int | None = None) -> Array:
     """Distributions in which the predicted label has ``confidence`` and the others share the rest as they did.
 
-    With v the combined winning score, the other classes are multiplied by (1 - w) / (1 - v), or share 1 - w
+    With v the combined confidence, the other classes are multiplied by (1 - w) / (1 - v), or share 1 - w
     equally where v = 1; then the predicted label is made the strict argmax.
     """
     probs = combined.probs.copy()
-    # A top score of exactly one would leave nothing for the other classes, and an infinite loss where one is right.
+    # A confidence of exactly one would leave nothing for the other classes, and an infinite loss where one is right.
     confidence = np.minimum(confidence, 1.0 - LABEL_MARGIN)
-    replace_winning_score = kernel_for(probs, "full_vectors", "replace_winning_score")
+    replace_confidence = kernel_for(probs, "full_vectors", "replace_confidence")
 
     def work(part: slice) -> None:
-        replace_winning_score(probs[part], combined.prediction[part], confidence[part], LABEL_MARGIN)
+        replace_confidence(probs[part], combined.prediction[part], confidence[part], LABEL_MARGIN)
 
     over_rows(work, probs, n_threads)
     return probs

@@ -201,10 +201,10 @@ def figure3_command(**options: Any) -> None:
 @_SOURCES
 @_FIGURE_FILE
 def figure_a_command(**options: Any) -> None:
-    """HV against winning score (Figures A1 to A3)."""
+    """HV against confidence (Figures A1 to A3)."""
     from veridical.paper import disagreement_by_score, draw_figure_a
 
-    _draw_panels("figureA", "HV against winning score", disagreement_by_score, draw_figure_a, options)
+    _draw_panels("figureA", "HV against confidence", disagreement_by_score, draw_figure_a, options)
 
 
 def _draw_panels(
@@ -214,14 +214,13 @@ def _draw_panels(
     from veridical._progress import check_progress
     from veridical.paper import save_figure
     from veridical.paper.figure_files import figure_path
+    from veridical.paper.reproduction import panels_of
 
     path = figure_path(options["out"] or f"{name}.svg")
     output = Output(options["as_json"], options["quiet"])
+    make = partial(make, sources=options["sources"], n_threads=options["threads"])
     with output.progress() as progress:
-        report, panels, ensembles = check_progress(progress), [], _open(options)
-        for done, ensemble in enumerate(ensembles):
-            report(done, len(ensembles), f"{ensemble.name}: {what}")
-            panels += make(ensemble, sources=options["sources"], n_threads=options["threads"])
+        panels = panels_of(_open(options), make, what, check_progress(progress))
         save_figure(draw(panels), path)
     _announce(output, path, panels=[asdict(panel) for panel in panels])
 

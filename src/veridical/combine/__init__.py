@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from veridical.combine.truth import Truth
     from veridical.combine.truth_discovery import discover
 
-_HOME = {
+_MODULE_OF = {
     "COMBINERS": "registry",
     "Combined": "combined",
     "Combiner": "combiner",
@@ -50,4 +50,4 @@ __all__ = [
     "label_keeping_combiners",
 ]
 
-__getattr__, __dir__ = names_on_demand(__name__, _HOME)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF)

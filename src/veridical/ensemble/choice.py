@@ -10,7 +10,7 @@ from veridical.evaluation.methods import resolve_method
 from veridical.predictions import Predictions
 
 #: Pairs of combiner and method that are tried beside the plain mean.  All of them correct whole distributions: log loss
-#: depends on every class, and on a hundred samples methods that correct the top score alone were worse.
+#: depends on every class, and on a hundred samples methods that correct the confidence alone were worse.
 CANDIDATES = (
     *(("mean", method) for method in ("temperature", "ets", "vector")),
     ("atde", "temperature"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from veridical.evaluation.inspection import Inspection, SourceFacts, inspect
     from veridical.evaluation.scores import Evaluation, MethodScores, evaluate
 
-_HOME = {
+_MODULE_OF = {
     "Auto": "auto",
     "Calibrated": "applying",
     "Calibration": "fitting",
@@ -62,4 +62,4 @@ __all__ = [
     "inspect_calibrator",
 ]
 
-__getattr__, __dir__ = names_on_demand(__name__, _HOME)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF)

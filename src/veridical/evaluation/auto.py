@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
 from veridical._progress import Progress, check_progress
-from veridical.calibrate.answers import answers_any_array
+from veridical.calibrate.any_array import takes_any_array
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.input_arrays import labelled_samples, n_dimensions
 from veridical.calibrate.registry import calibrators, full_name
@@ -173,22 +173,22 @@ class Auto(Calibrator):
         best = getattr(self, "best_", None)
         return bool(self.keep_labels) if best is None else bool(best.keeps_mean_labels)
 
-    @answers_any_array
+    @takes_any_array
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
         """(N,) the chosen calibrator's confidence."""
         return self.fitted_calibrator.predict_confidence(self._readable(X))
 
-    @answers_any_array
+    @takes_any_array
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """(N, L) the chosen calibrator's distributions."""
         return self.fitted_calibrator.predict_proba(self._readable(X))
 
-    @answers_any_array
+    @takes_any_array
     def predict(self, X: Any) -> Labels:  # noqa: N803
         """(N,) the chosen calibrator's labels."""
         return self.fitted_calibrator.predict(self._readable(X))
 
-    @answers_any_array
+    @takes_any_array
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """The chosen calibrator's distributions, confidences and labels."""
         return self.fitted_calibrator.predict_all(self._readable(X))

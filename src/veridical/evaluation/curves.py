@@ -21,7 +21,8 @@ from veridical.predictions.validation import Array, check_integer
 
 Numbers = tuple[float, ...]
 
-_GRID_COLUMNS, _GRID_ROWS = 40, 32
+#: Steps of HV and of confidence.
+_GRID_SHAPE = (32, 40)
 #: The mean of equal numbers differs from them by rounding; HV up to this is not disagreement.
 HV_ROUNDING = 1e-9
 #: The few samples with the largest HV would stretch the axis; they are counted in its last row.
@@ -128,7 +129,7 @@ class Disagreement:
     Attributes
     ----------
     confidence_edges, hv_edges : numbers
-        HV beyond the last edge, the 99.5% quantile, is counted in the last row.
+        HV beyond the last edge (by default the 99.5% quantile) is counted in the last row.
     right, wrong : rows of counts, one row per step of HV
         Without labels all samples are in ``right``.
     median : numbers
@@ -145,20 +146,26 @@ class Disagreement:
     correlation: float
 
     @classmethod
-    def of(cls, hv: Array, confidence: Array, right: Array | None) -> Disagreement:
-        """The grid of one HV and one confidence per sample."""
-        quantile = float(np.quantile(hv, _SHOWN_QUANTILE))
+    def of(
+        cls,
+        hv: Array,
+        confidence: Array,
+        right: Array | None,
+        *,
+        shape: tuple[int, int] = _GRID_SHAPE,
+        shown_quantile: float = _SHOWN_QUANTILE,
+    ) -> Disagreement:
+        """The grid of one HV and one confidence per sample; its shape is (steps of HV, steps of confidence)."""
+        n_rows, n_columns = shape
+        quantile = float(np.quantile(hv, shown_quantile))
         top = quantile if quantile > HV_ROUNDING else 1.0
-        confidence_edges = np.linspace(min(float(confidence.min()), 0.99), 1.0, _GRID_COLUMNS + 1)
-        hv_edges = np.linspace(0.0, top, _GRID_ROWS + 1)
+        confidence_edges = np.linspace(min(float(confidence.min()), 0.99), 1.0, n_columns + 1)
+        hv_edges = np.linspace(0.0, top, n_rows + 1)
         column = _position(confidence, confidence_edges)
-        cell = _position(hv, hv_edges) * _GRID_COLUMNS + column
+        cell = _position(hv, hv_edges) * n_columns + column
         right = np.ones(len(hv), dtype=bool) if right is None else right
-        grids = [
-            np.bincount(cell[side], minlength=_GRID_ROWS * _GRID_COLUMNS).reshape(_GRID_ROWS, _GRID_COLUMNS)
-            for side in (right, ~right)
-        ]
-        inside = [hv[column == c] for c in range(_GRID_COLUMNS)]
+        grids = [np.bincount(cell[side], minlength=n_rows * n_columns).reshape(shape) for side in (right, ~right)]
+        inside = [hv[column == c] for c in range(n_columns)]
         return cls(
             confidence_edges=floats(confidence_edges),
             hv_edges=floats(hv_edges),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.combine.across_samples.votes import Indices, Votes, sort_opinions
+from veridical.combine.across_samples.votes import Indices, Votes, sort_shares
 from veridical.combine.combined import Floats
 from veridical.errors import LabelError, MissingSourceError, ShapeError
 from veridical.jury.ids import as_id
@@ -28,7 +28,7 @@ class Ballots:
     votes : Votes
         On the answered items.
     item_ids : tuple of str
-        All items, also those that nobody answered.
+        All items, also those without votes.
     answered : (n,) int64
         Places in ``item_ids`` of the items that ``votes`` are about.
     source_names, class_names : tuple of str
@@ -58,23 +58,23 @@ class Ballots:
 
 
 def make_ballots(
-    opinions: tuple[Indices, Indices, Indices, Floats],
+    entries: tuple[Indices, Indices, Indices, Floats],
     item_ids: Sequence[str],
     source_names: Sequence[str],
     class_names: Sequence[str],
     notes: Sequence[str] = (),
     files: Sequence[Path] = (),
 ) -> Ballots:
-    """Ballots of opinions: item, source, label and the value of each; several opinions of a pair become shares."""
-    items, sources, labels, values = opinions
+    """Ballots of item, source, label and value of each vote; several votes of a source on an item become shares."""
+    items, sources, labels, values = entries
     if len(class_names) < 2:
         only = f" ({class_names[0]})" if class_names else ""
         raise LabelError(f"the votes have {len(class_names)} class{only}; at least two are needed: give classes=.")
     answered, places = np.unique(items, return_inverse=True)
     if not answered.size:
-        raise MissingSourceError("nobody has voted on any item; at least one vote is needed.")
+        raise MissingSourceError("no item has a vote; at least one is needed.")
     shape = (len(source_names), len(answered), len(class_names))
-    votes = sort_opinions(places.astype(np.int64), sources, labels, values, shape)
+    votes = sort_shares(places.astype(np.int64), sources, labels, values, shape)
     notes = [*notes, *_notes_on(votes, item_ids, answered, source_names)]
     return Ballots(
         votes, tuple(item_ids), answered, tuple(source_names), tuple(class_names), tuple(notes), tuple(files)
@@ -83,11 +83,11 @@ def make_ballots(
 
 def _notes_on(votes: Votes, item_ids: Sequence[str], answered: Indices, source_names: Sequence[str]) -> list[str]:
     notes = []
-    n_silent = len(item_ids) - len(answered)
-    if n_silent:
+    n_without_votes = len(item_ids) - len(answered)
+    if n_without_votes:
         first = item_ids[int(np.setdiff1d(np.arange(len(item_ids)), answered)[0])]
         notes.append(
-            f"{n_silent} item{'s have' if n_silent > 1 else ' has'} no vote (the first is {first}); "
+            f"{n_without_votes} item{'s have' if n_without_votes > 1 else ' has'} no vote (the first is {first}); "
             "such items get no answer."
         )
     counts = np.bincount(votes.sources, minlength=len(source_names))
@@ -125,14 +125,14 @@ def ballots_of_labels(
     ids = range(n_items) if item_ids is None else item_ids
     ids = check_sample_ids([as_id(name) for name in ids], n_items, "item_ids").tolist()
     sources, items = np.nonzero(numbers >= 0)
-    opinions = (
+    entries = (
         items.astype(np.int64),
         sources.astype(np.int64),
         numbers[sources, items].astype(np.int64),
         np.ones(len(items)),
     )
     classes = [str(l) for l in range(n_classes)] if class_names is None else [*class_names]
-    return make_ballots(opinions, ids, names, classes)
+    return make_ballots(entries, ids, names, classes)
 
 
 def _places_of(array: npt.NDArray[Any], class_names: Sequence[str] | None) -> tuple[npt.NDArray[np.int64], list[str]]:
@@ -152,13 +152,13 @@ def _places_of(array: npt.NDArray[Any], class_names: Sequence[str] | None) -> tu
 
 
 def ballots_of_predictions(predictions: Any) -> Ballots:
-    """Ballots of probability vectors: an opinion is a share for each class."""
+    """Ballots of probability vectors: a vote is a share for each class."""
     from veridical.combine.pools import probabilities
 
     n_sources, n_items, n_classes = predictions.n_sources, predictions.n_samples, predictions.n_classes
     probs = probabilities(predictions, slice(0, n_items))
     sources, items, labels = np.nonzero(np.nan_to_num(probs) > 0)
-    opinions = (
+    entries = (
         items.astype(np.int64),
         sources.astype(np.int64),
         labels.astype(np.int64),
@@ -166,7 +166,7 @@ def ballots_of_predictions(predictions: Any) -> Ballots:
     )
     ids = getattr(predictions, "sample_ids", None)
     return make_ballots(
-        opinions,
+        entries,
         [str(n) for n in range(n_items)] if ids is None else [as_id(name) for name in ids],
         predictions.source_names or [str(s) for s in range(n_sources)],
         predictions.class_names or [str(l) for l in range(n_classes)],

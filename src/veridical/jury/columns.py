@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from veridical.errors import CorruptFileError, FileFormatError, LabelError, ShapeError
+from veridical.errors import FileFormatError, LabelError, ShapeError
 from veridical.jury.ids import as_id
+from veridical.predictions.files.csv_rows import open_csv
 from veridical.predictions.files.file_checks import check_is_file
 from veridical.predictions.files.format_parquet import read_all_columns
 
@@ -36,25 +36,13 @@ def read_columns(path: Path) -> dict[str, list[Any]]:
 
 
 def _read_csv(path: Path) -> dict[str, list[Any]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = csv.reader(file, strict=True)
-            names = [name.strip() for name in next(lines, [])]
-            _check_names(names, path)
-            same: dict[str, str] = {}  # one copy of each text, however many rows hold it
-            columns: list[list[str]] = [[] for _ in names]
-            for row in lines:
-                if len(row) != len(names):
-                    if not row:
-                        continue
-                    raise CorruptFileError(
-                        f"line {lines.line_num} of {path} has {len(row)} entries, and there are {len(names)} columns; "
-                        "it may be truncated: write it again."
-                    )
-                for column, cell in zip(columns, row, strict=True):
-                    column.append(same.setdefault(cell, cell))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise CorruptFileError(f"{path} is not a .csv table in UTF-8 ({str(error)[:100]}); write it again.") from error
+    same: dict[str, str] = {}  # one copy of each text, however many rows hold it
+    with open_csv(path) as (names, rows):
+        _check_names(names, path)
+        columns: list[list[str]] = [[] for _ in names]
+        for _, row in rows:
+            for column, cell in zip(columns, row, strict=True):
+                column.append(same.setdefault(cell, cell))
     return dict(zip(names, columns, strict=True))
 
 

@@ -35,7 +35,7 @@ def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Seque
     Returns
     -------
     Predictions
-        Items that nobody answered are left out.  Votes that are mostly absent should rather go to
+        Items without votes are left out.  Votes that are mostly absent should rather go to
         :func:`veridical.judge`, which never makes vectors of them.
 
     Examples

@@ -76,9 +76,9 @@ class JuryResult(TableResult):
     ----------
     item_ids, class_names : tuple of str
     probs : (N, L) float64
-        Distribution over the classes of each item; NaN where nobody has voted.
+        Distribution over the classes of each item; NaN without votes.
     label : (N,) int64
-        The most probable class; -1 where nobody has voted.
+        The most probable class; -1 without votes.
     confidence : (N,) float64
         Its probability.
     effective_jurors : (N,) float64
@@ -125,7 +125,7 @@ class JuryResult(TableResult):
 
     @property
     def answered(self) -> npt.NDArray[np.bool_]:
-        """(N,) whether anybody has voted."""
+        """(N,) whether there are votes."""
         answered: npt.NDArray[np.bool_] = self.label >= 0
         return answered
 
@@ -192,7 +192,7 @@ class JuryResult(TableResult):
     def save(self, path: str | Path) -> None:
         """Write the answers as a .csv: item, label, confidence, effective_jurors, votes, gold, and p_CLASS each.
 
-        It appears whole or not at all.  An item that nobody answered has empty cells.
+        It appears whole or not at all.  An item without votes has empty cells.
         """
         if Path(path).suffix.lower() != ".csv":
             raise FileFormatError(f"answers cannot be written to {str(path)!r}; use the extension .csv.")

@@ -57,8 +57,8 @@ def ballots_of_table(
     else:
         class_names, rows, labels, values, notes = _probabilities(columns, where, classes)
     notes += _repeated(items, sources, rows, item_ids, source_names)
-    opinions = (items[rows], sources[rows], labels, values)
-    return make_ballots(opinions, item_ids, source_names, class_names, notes, files)
+    entries = (items[rows], sources[rows], labels, values)
+    return make_ballots(entries, item_ids, source_names, class_names, notes, files)
 
 
 def check_classes(classes: Any) -> list[str] | None:
@@ -82,7 +82,7 @@ def _numbered(names: Sequence[str]) -> tuple[list[str], Any]:
 def _labels(
     columns: Columns, where: str, classes: Sequence[str] | None, more_classes: Sequence[str]
 ) -> tuple[list[str], Any, Any, Any, list[str]]:
-    """Classes; row, label and value of each opinion; notes."""
+    """Classes; row, label and value of each vote; notes."""
     texts = [as_id(value) for value in column(columns, LABEL, where)]
     class_names = [*classes] if classes is not None else in_order({*texts, *more_classes} - {""})
     places = {name: l for l, name in enumerate(class_names)} | {"": -1}
@@ -149,23 +149,23 @@ def _probabilities(
         for row, value in enumerate(columns[name]):
             text = as_id(value)
             values[row, l] = math.nan if text == "" else _number(value, f"row {row + 1} of {where}: {name}")
-    silent: Any = np.isnan(values).all(axis=1)
-    _check_rows(values, silent, named, where)
-    kept = np.where(silent[:, None], 0.0, values)
+    absent: Any = np.isnan(values).all(axis=1)
+    _check_rows(values, absent, named, where)
+    kept = np.where(absent[:, None], 0.0, values)
     rows, labels = np.nonzero(kept)
-    n = int(silent.sum())
+    n = int(absent.sum())
     notes = [f"{n} row{'s have' if n > 1 else ' has'} no probabilities: abstentions."] if n else []
     return class_names, rows, labels.astype(np.int64), kept[rows, labels], notes
 
 
-def _check_rows(values: Any, silent: Any, names: Sequence[str], where: str) -> None:
-    bad = ~silent[:, None] & ~((values >= 0) & (values <= 1 + _SUM_TOLERANCE))
+def _check_rows(values: Any, absent: Any, names: Sequence[str], where: str) -> None:
+    bad = ~absent[:, None] & ~((values >= 0) & (values <= 1 + _SUM_TOLERANCE))
     if bad.any():
         row, l = np.argwhere(bad)[0].tolist()
         raise NotFiniteError(
             f"row {row + 1} of {where}: {names[l]} is {values[row, l]:g}; probabilities are numbers from 0 to 1."
         )
-    off = np.flatnonzero(~silent & (np.abs(np.nan_to_num(values).sum(axis=1) - 1.0) > _SUM_TOLERANCE))
+    off = np.flatnonzero(~absent & (np.abs(np.nan_to_num(values).sum(axis=1) - 1.0) > _SUM_TOLERANCE))
     if off.size:
         total = values[off[0]].sum()
         raise NotNormalisedError(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from veridical.metrics.table import Summary, SummaryRow, summary
     from veridical.metrics.uncertainty import PredictiveUncertainty, predictive_uncertainty
 
-_HOME = {
+_MODULE_OF = {
     "METRICS": "registry",
     "SUMMARY_METRICS": "registry",
     "Bootstrap": "intervals",
@@ -98,4 +98,4 @@ __all__ = [
     "summary",
 ]
 
-__getattr__, __dir__ = names_on_demand(__name__, _HOME, modules=("gradients",))
+__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF, modules=("gradients",))

@@ -30,7 +30,7 @@ class SampleOnDevice(Sample):
 
 
 def sample_on_device(y_true: Any, foreign: Foreign) -> Sample:
-    """The sample of labels and distributions (N, L), whose top scores and losses are found on the device."""
+    """The sample of labels and distributions (N, L), whose confidences and losses are found on the device."""
     values = foreign.values
     if foreign.traced or getattr(values, "ndim", 0) != 2 or values.shape[0] == 0 or values.shape[1] < 2:
         raise NeedsHostError

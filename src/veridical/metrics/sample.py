@@ -86,7 +86,7 @@ class Sample:
         """A sample of valid distributions (N, L) and labels; nothing is checked."""
         predicted = probs.argmax(axis=1)
         confidence = probs[np.arange(len(probs)), predicted].astype(np.float64)
-        np.minimum(confidence, 1.0, out=confidence)  # rounding may have left a top score of 1 + 1e-16
+        np.minimum(confidence, 1.0, out=confidence)  # rounding may have left a probability of 1 + 1e-16
         return cls(confidence, predicted == labels, probs=probs, labels=labels)
 
     @classmethod

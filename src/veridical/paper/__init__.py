@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from veridical.paper.tables import PairedDifference, Row, Table, Value
     from veridical.paper.tables_2_to_4 import table2, table3, table4
 
-_HOME = {
+_MODULE_OF = {
     "BinsBeforeAfter": "figure_3",
     "DisagreementByScore": "figure_a",
     "Ensemble": "ensembles",
@@ -85,4 +85,4 @@ __all__ = [
     "table4",
 ]
 
-__getattr__, __dir__ = names_on_demand(__name__, _HOME)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF)

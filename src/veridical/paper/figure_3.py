@@ -177,4 +177,4 @@ def _draw_bins(axes: Axes, panel: BinsBeforeAfter, k: int, colours: Any) -> None
     )
     axes.set_xlim(lowest, 1)
     axes.set_ylim(0, 1)
-    axes.set_xlabel("winning score" if k == 0 else "calibrated confidence")
+    axes.set_xlabel("confidence" if k == 0 else "calibrated confidence")

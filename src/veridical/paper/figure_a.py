@@ -1,4 +1,4 @@
-"""Figures A1 to A3: HV against the winning score."""
+"""Figures A1 to A3: HV against the confidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.evaluation.curves import rank_correlation
+from veridical.evaluation.curves import Disagreement
 from veridical.metrics.sample import Booleans, Floats
 from veridical.paper.ensembles import Ensemble, EnsembleName
 from veridical.paper.figure_files import COLOURS, STYLE, settled
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _N_BINS = 15
-_GRID = 60
+_GRID_SHAPE = (60, 60)
 #: Quartiles of fewer numbers mean little.
 _FEW = 5
 
 
 @dataclass(frozen=True)
 class DisagreementByScore:
-    """Figures A1 to A3: HV against the winning score.
+    """Figures A1 to A3: HV against the confidence.
 
     Attributes
     ----------
@@ -37,12 +37,12 @@ class DisagreementByScore:
     counts : tuple of tuples of numbers
         Samples per cell, (score, HV).
     centres : tuple of numbers
-        Mean winning score in bins of equal mass.
+        Mean confidence in bins of equal mass.
     right, wrong : tuples of three tuples of numbers
         Lower quartile, median and upper quartile of HV there, among right and among wrong predictions; NaN where
         there are fewer than five.
     spearman : float
-        Rank correlation of HV and winning score over all samples.
+        Rank correlation of HV and confidence over all samples.
 
     Examples
     --------
@@ -89,21 +89,21 @@ def disagreement_by_score(
     for n in posthoc_sources(ensemble, sources):
         engine = ensemble.engine(n, n_threads)
         mean = engine.combined("mean")
-        score, hv, correct = mean.confidence, mean.hv, mean.correct(engine.labels)
-        top = float(hv.max()) or 1.0
-        counts, score_edges, hv_edges = np.histogram2d(score, hv, _GRID, [(min(score.min(), 0.99), 1.0), (0.0, top)])
-        parts = np.array_split(np.argsort(score, kind="stable"), min(_N_BINS, len(score)))
+        confidence, hv, correct = mean.confidence, mean.hv, mean.correct(engine.labels)
+        grid = Disagreement.of(hv, confidence, correct, shape=_GRID_SHAPE, shown_quantile=1.0)
+        counts = np.array(grid.right, dtype=float) + np.array(grid.wrong)
+        parts = np.array_split(np.argsort(confidence, kind="stable"), min(_N_BINS, len(confidence)))
         panels.append(
             DisagreementByScore(
                 ensemble.name,
                 n,
-                tuple(score_edges.tolist()),
-                tuple(hv_edges.tolist()),
-                _nested(counts),
-                tuple(float(score[part].mean()) for part in parts),
+                grid.confidence_edges,
+                grid.hv_edges,
+                _nested(counts.T),
+                tuple(float(confidence[part].mean()) for part in parts),
                 _quartiles(hv, parts, correct),
                 _quartiles(hv, parts, ~correct),
-                rank_correlation(hv, score),
+                grid.correlation,
             )
         )
     return panels
@@ -120,7 +120,7 @@ def _nested(rows: npt.NDArray[Any]) -> tuple[tuple[float, ...], ...]:
 
 
 def draw_figure_a(panels: Sequence[DisagreementByScore]) -> Figure:
-    """Figures A1 to A3: HV against the winning score, and what it adds where the score is the same.
+    """Figures A1 to A3: HV against the confidence, and what it adds where the confidence is the same.
 
     Parameters
     ----------
@@ -157,10 +157,10 @@ def draw_figure_a(panels: Sequence[DisagreementByScore]) -> Figure:
                 low, middle, high = (np.asarray(row) for row in values)
                 quartiles.fill_between(panel.centres, low, high, color=colour, alpha=0.25, linewidth=0)
                 quartiles.plot(panel.centres, middle, color=colour, marker="o", markersize=3, label=label)
-            quartiles.set_title("HV where the winning score is the same")
+            quartiles.set_title("HV where the confidence is the same")
             quartiles.legend(title="prediction (median, quartiles)", title_fontsize=8)
             for axis in (density, quartiles):
-                axis.set_xlabel("winning score")
+                axis.set_xlabel("confidence")
                 axis.set_ylabel("HV")
                 axis.grid(alpha=0.25, linewidth=0.6)
         return settled(figure)

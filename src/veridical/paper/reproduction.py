@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from veridical._atomic import as_path, storage_errors, write_atomically
 from veridical._outputs import check_outputs, check_report_target
 from veridical._progress import Progress, check_progress
+from veridical._templates import html_template
 from veridical._version import __version__
 from veridical.paper.ensembles import Ensemble, open_ensembles
 from veridical.paper.extended import Extended
@@ -26,6 +28,8 @@ from veridical.paper.tables_2_to_4 import posthoc_tables
 from veridical.plots.figure_files import FIGURE_FORMATS
 from veridical.predictions.validation import Kind
 
+Panel = TypeVar("Panel")
+
 _POSTHOC = ("table2", "table3", "table4")
 #: File -> its title and caption on the page.
 _FIGURES = {
@@ -36,7 +40,7 @@ _FIGURES = {
     ),
     "figureA": (
         "Figures A1 to A3",
-        "The sources' disagreement (HV) against the winning score, and, where the score is the same, among right and "
+        "The sources' disagreement (HV) against the confidence, and, where the confidence is the same, among right and "
         "wrong predictions.",
     ),
 }
@@ -164,13 +168,10 @@ def _contents(
             progress=report_stage(1),
         ),
     ]
-    bins, disagreement = [], []
-    for done, ensemble in enumerate(ensembles):
-        report_stage(2)(done, n, f"{ensemble.name}: bins before and after")
-        bins += bins_before_after(ensemble, random_state=settings.random_state, n_threads=n_threads)
-    for done, ensemble in enumerate(ensembles):
-        report_stage(3)(done, n, f"{ensemble.name}: HV against winning score")
-        disagreement += disagreement_by_score(ensemble, n_threads=n_threads)
+    make_bins = partial(bins_before_after, random_state=settings.random_state, n_threads=n_threads)
+    bins = panels_of(ensembles, make_bins, "bins before and after", report_stage(2))
+    make_disagreement = partial(disagreement_by_score, n_threads=n_threads)
+    disagreement = panels_of(ensembles, make_disagreement, "HV against confidence", report_stage(3))
     report(total - 1, total, "tables and figures")
     contents = {
         f"{table.name}{SUFFIXES[form]}": write(table).encode() for table in tables for form, write in FORMATS.items()
@@ -183,13 +184,20 @@ def _contents(
     return contents
 
 
+def panels_of(
+    ensembles: Sequence[Ensemble], make: Callable[[Ensemble], list[Panel]], what: str, report: Progress
+) -> list[Panel]:
+    """The panels of a figure that ``make`` returns for each ensemble, in one list."""
+    panels: list[Panel] = []
+    for done, ensemble in enumerate(ensembles):
+        report(done, len(ensembles), f"{ensemble.name}: {what}")
+        panels += make(ensemble)
+    return panels
+
+
 def _render_page(ensembles: Sequence[Ensemble], tables: Sequence[Table], settings: Mapping[str, Any]) -> str:
     """``index.html``: tables in place, figures beside it, links to every file.  Names of files are text in it."""
-    import jinja2
-
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files("veridical.paper").joinpath("index.html.j2").read_text(encoding="utf-8"))
-    return template.render(
+    return html_template(files("veridical.paper"), "index.html.j2").render(
         version=__version__,
         ensembles=[(str(ensemble.name), repr(ensemble.predictions)) for ensemble in ensembles],
         tables=[

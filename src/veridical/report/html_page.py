@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from veridical._json import to_json
 from veridical._names import printable
+from veridical._templates import html_template
 from veridical.metrics import METRICS, SUMMARY_METRICS
 from veridical.plots.calibration import count_legend
 from veridical.plots.style import COLOURS, series_roles
@@ -44,6 +45,7 @@ from veridical.report.tables import (
 )
 from veridical.report.verdict import percent, stands_apart
 
+_TEMPLATES = files("veridical.report").joinpath("templates")
 #: Colours of the page around them.
 PAGE_COLOURS = {
     "page": ("#f6f7f9", "#101319"),
@@ -60,15 +62,8 @@ _UNSAFE_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def page_template(name: str) -> jinja2.Template:
-    """A template of this package: values are escaped, and unknown names are errors."""
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(page_resource),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template(name)
+    """A template of the report."""
+    return html_template(_TEMPLATES, name)
 
 
 def render_html(data: ReportData) -> str:
@@ -112,7 +107,7 @@ def theme_css() -> str:
 
 def page_resource(name: str) -> str:
     """The text of a template, a style sheet or a script of the report."""
-    return files("veridical.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return _TEMPLATES.joinpath(name).read_text(encoding="utf-8")
 
 
 def json_for_script(content: Any) -> Markup:

@@ -16,9 +16,11 @@ from veridical.jury.clusters import order_by_dependence
 from veridical.plots.sources import dependence_matrix, matrix_legend
 from veridical.report.html_page import page_resource, page_template, theme_css
 from veridical.report.svg import Drawing, inline_svg, new_axes
+from veridical.report.tables import text_table
 
 #: The matrix shows at most so many jurors, those with the most votes; tables show so many rows.
 _MOST_IN_MATRIX, _MOST_JURORS, _MOST_ITEMS = 60, 500, 25
+_UNCERTAIN = ("item", "label", "confidence", "runner-up", "votes", "independent")
 
 
 def write_jury_report(result: JuryResult, path: str | Path, *, title: str = "The jury") -> None:
@@ -36,12 +38,11 @@ def render_jury(result: JuryResult, title: str = "The jury") -> str:
         style=Markup(theme_css() + "\n" + page_resource("page.css")),
         tiles=_tiles(result),
         notes=[printable(note) for note in result.notes],
-        heading=heading,
-        rows=rows[:_MOST_JURORS],
+        jurors=text_table("Jurors by weight", heading, rows[:_MOST_JURORS]),
         n_left_out=max(len(rows) - _MOST_JURORS, 0),
         **_matrix(result),
         n_in_matrix=min(len(result.jurors), _MOST_IN_MATRIX),
-        uncertain=_uncertain(result),
+        uncertain=text_table("Answers with the lowest confidence", _UNCERTAIN, _uncertain(result)),
     )
 
 
@@ -77,7 +78,7 @@ def _matrix(result: JuryResult) -> dict[str, Any]:
 
 
 def _uncertain(result: JuryResult) -> list[list[str]]:
-    """Item, label, confidence, runner-up and votes of the answers with the lowest confidence."""
+    """The answers with the lowest confidence."""
     answered = np.flatnonzero(result.answered)
     least = answered[np.argsort(result.confidence[answered], kind="stable")[:_MOST_ITEMS]]
     rows = []
@@ -86,10 +87,10 @@ def _uncertain(result: JuryResult) -> list[list[str]]:
         second = next(int(l) for l in order if l != result.label[n])
         rows.append(
             [
-                printable(result.item_ids[n]),
-                printable(result.class_names[result.label[n]]),
+                str(result.item_ids[n]),
+                result.class_names[result.label[n]],
                 f"{100 * result.confidence[n]:.1f}%",
-                f"{printable(result.class_names[second])} ({100 * result.probs[n, second]:.1f}%)",
+                f"{result.class_names[second]} ({100 * result.probs[n, second]:.1f}%)",
                 str(int(result.n_votes[n])),
                 f"{result.effective_jurors[n]:.1f}",
             ]

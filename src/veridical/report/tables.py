@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from veridical._names import printable
@@ -55,6 +56,11 @@ def _number(value: float, text: str) -> Cell:
 
 def _percent(value: float | None, digits: int = 1) -> Cell:
     return Cell("–", "") if value is None else _number(value, f"{100 * value:.{digits}f}%")
+
+
+def text_table(caption: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table of cells that are text already."""
+    return Table(caption, tuple(heading), tuple(tuple(map(_text, row)) for row in rows))
 
 
 def metrics_table(evaluation: Evaluation) -> Table:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from veridical.scale.opening import open
     from veridical.scale.streaming import apply_calibrator, consensus, discover
 
-_HOME = {
+_MODULE_OF = {
     "Block": "blocked",
     "BlockedPredictions": "blocked",
     "apply_calibrator": "streaming",
@@ -41,4 +41,4 @@ __all__ = [
     "to_dask",
 ]
 
-__getattr__, __dir__ = names_on_demand(__name__, _HOME)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF)

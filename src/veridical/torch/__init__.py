@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from veridical.torch.calibrated_ensemble import CalibratedEnsemble
     from veridical.torch.calibration_error import CalibrationError
 
-_HOME = {"CalibratedEnsemble": "calibrated_ensemble", "CalibrationError": "calibration_error"}
+_MODULE_OF = {"CalibratedEnsemble": "calibrated_ensemble", "CalibrationError": "calibration_error"}
 
 __all__ = ["CalibratedEnsemble", "CalibrationError"]
 
@@ -21,4 +21,4 @@ def _need_torch(module: str) -> None:
     require("torch", "torch")
 
 
-__getattr__, __dir__ = names_on_demand(__name__, _HOME, before=_need_torch)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF, before=_need_torch)

@@ -7,10 +7,12 @@ from typing import Any
 import torch
 
 from veridical.errors import ParameterError, shown
+from veridical.metrics.registry import SUMMARY_METRICS
 from veridical.metrics.state import DEFAULT_CELLS, CalibrationState
+from veridical.metrics.state_summary import EQUAL_WIDTH
 from veridical.predictions.validation import check_choice, check_integer
 
-METRICS = ("ece", "ece_width", "ece_kde", "ks_error", "nll", "brier", "accuracy")
+METRICS = (*SUMMARY_METRICS, EQUAL_WIDTH)
 
 
 class CalibrationError:

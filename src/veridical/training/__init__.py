@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from veridical.training.recipes import RECIPES, Recipe
     from veridical.training.zoo import find_checkpoints, load_checkpoint, load_checkpoints
 
-_HOME = {
+_MODULE_OF = {
     "ARCHITECTURES": "architectures",
     "DATASETS": "data",
     "RECIPES": "recipes",
@@ -69,4 +69,4 @@ def _check_torch(module: str) -> None:
             require(needed, "torch")
 
 
-__getattr__, __dir__ = names_on_demand(__name__, _HOME, before=_check_torch)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF, before=_check_torch)

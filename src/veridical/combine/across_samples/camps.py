@@ -44,7 +44,7 @@ class Camp:
     names : tuple of str
         What its sources are called.
     evidence : float
-        How much independent, skilled and sharp opinion it holds; comparable between the camps of one consensus.
+        How many independent, skilled and sharp sources it holds; comparable between the camps of one consensus.
     skill, weights : (S,) float64
         As in :class:`Consensus`, from this camp's sources alone; zero for all others.
     probs : (N, L) array

@@ -31,12 +31,12 @@ class Votes:
     Attributes
     ----------
     items, sources : (P,) int64
-        One entry for each item and source that has an opinion on it.
+        One entry for each item and source that has voted on it.
     entries : (V,) int64
         Which of those a vote belongs to.
     labels : (V,) int64
     values : (V,) float64
-        What share of the source's opinion goes to the label: 1 for a single vote.
+        What share of the source's vote goes to the label: 1 for a single vote.
     shape : (S, N, L)
     """
 
@@ -54,11 +54,11 @@ class Votes:
 
 
 def sort_votes(items: Indices, sources: Indices, labels: Indices, shape: tuple[int, int, int]) -> Votes:
-    """Votes in the order of the items; several votes of a source on one item become shares of one opinion."""
-    return sort_opinions(items, sources, labels, np.ones(len(items)), shape)
+    """Votes in the order of the items; several votes of a source on one item become shares of one."""
+    return sort_shares(items, sources, labels, np.ones(len(items)), shape)
 
 
-def sort_opinions(
+def sort_shares(
     items: Indices, sources: Indices, labels: Indices, values: Floats, shape: tuple[int, int, int]
 ) -> Votes:
     """The same of labels with positive values, as in a vote with a confidence: shares are proportional to them."""

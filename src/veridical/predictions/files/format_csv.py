@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from veridical._atomic import atomic_file
-from veridical.errors import CorruptFileError, FileFormatError
+from veridical.errors import FileFormatError
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import Contents
-from veridical.predictions.files.file_checks import check_is_file, check_writable_names, reading, wrong_content
+from veridical.predictions.files.csv_rows import open_csv
+from veridical.predictions.files.file_checks import check_is_file, check_writable_names, reading
 from veridical.predictions.files.tables import (
     RESERVED,
     Table,
@@ -43,37 +44,25 @@ def read_csv(path: Path, kind: InputKind | None, group_column: str | None = None
 def _read_table(path: Path, group_column: str | None) -> Table:
     numbers = array("d")
     same: dict[str, str] = {}  # one object for each different text
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = csv.reader(file, strict=True)
-            names = [name.strip() for name in next(lines, [])]
-            check_header(names, path)
-            places = {column: place for place, column in enumerate(names)}
-            place_of = {name: places[column] for column, name in standard_names(names, group_column, path).items()}
-            classes = check_header(list(place_of), path)
-            first, *rest = (place_of[name] for name in classes)
-            # With two places itemgetter gives tuples; with one it would give the entry itself.
-            score_columns = itemgetter(first, *rest) if rest else lambda row: (row[first],)
-            text: dict[str, list[str]] = {name: [] for name in place_of if name in RESERVED}
-            text_columns = [(place_of[name], column) for name, column in text.items()]
-            for row in lines:
-                if len(row) != len(names):
-                    if not row:
-                        continue
-                    raise CorruptFileError(
-                        f"line {lines.line_num} of {path} has {len(row)} entries, and there are {len(names)} columns; "
-                        "it may be truncated: write it again."
-                    )
-                scores = score_columns(row)
-                try:
-                    numbers.extend(map(float, scores))
-                except ValueError:
-                    del numbers[len(numbers) // len(classes) * len(classes) :]
-                    numbers.extend(_numbers(scores, classes, f"line {lines.line_num} of {path}"))
-                for place, column in text_columns:
-                    column.append(same.setdefault(row[place], row[place]).strip())
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise wrong_content(path, f"a .csv table in UTF-8 ({str(error)[:100]})") from error
+    with open_csv(path) as (names, rows):
+        check_header(names, path)
+        places = {column: place for place, column in enumerate(names)}
+        place_of = {name: places[column] for column, name in standard_names(names, group_column, path).items()}
+        classes = check_header(list(place_of), path)
+        first, *rest = (place_of[name] for name in classes)
+        # With two places itemgetter gives tuples; with one it would give the entry itself.
+        score_columns = itemgetter(first, *rest) if rest else lambda row: (row[first],)
+        text: dict[str, list[str]] = {name: [] for name in place_of if name in RESERVED}
+        text_columns = [(place_of[name], column) for name, column in text.items()]
+        for line_number, row in rows:
+            scores = score_columns(row)
+            try:
+                numbers.extend(map(float, scores))
+            except ValueError:
+                del numbers[len(numbers) // len(classes) * len(classes) :]
+                numbers.extend(_numbers(scores, classes, f"line {line_number} of {path}"))
+            for place, column in text_columns:
+                column.append(same.setdefault(row[place], row[place]).strip())
     return Table(path, classes, np.frombuffer(numbers).reshape(-1, len(classes)), text)
 
 

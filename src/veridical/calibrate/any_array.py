@@ -12,6 +12,6 @@ _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
 
 
-def answers_any_array(method: Callable[_Parameters, _Answer]) -> Callable[_Parameters, _Answer]:
+def takes_any_array(method: Callable[_Parameters, _Answer]) -> Callable[_Parameters, _Answer]:
     """The method, also for blocked predictions and Dask arrays, and for PyTorch, JAX and CuPy arrays."""
     return also_foreign("veridical.calibrate.on_arrays", 1)(also_out_of_memory(1, "X")(method))
