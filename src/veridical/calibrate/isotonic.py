@@ -122,9 +122,8 @@ class IRM(Calibrator):
     _state = ("thresholds_", "values_")
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
-        probs = combined.probs.astype(np.float64, copy=False)
-        right = probs[np.arange(len(labels)), labels]
-        self.thresholds_, self.values_ = fit_steps(probs.flatten(), right)
+        right = combined.probs[np.arange(len(labels)), labels].astype(np.float64)
+        self.thresholds_, self.values_ = fit_steps(combined.probs.astype(np.float64).ravel(), right)
 
     def unnormalised(self, probs: Array) -> Floats:
         """The fitted function of every probability, before rows are scaled to sum one."""

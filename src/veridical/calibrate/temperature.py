@@ -25,6 +25,8 @@ SMALLEST_PROBABILITY = 1e-20
 _LARGEST = math.log(50.0)
 #: A derivative of the mean loss by ln T below this promises nothing.
 _FLAT = 1e-6
+#: Of more numbers than this, logarithms are kept in single precision: their rounding averages out.
+_MOST_IN_DOUBLE = 1 << 24
 
 
 def log_probabilities(probs: Array, n_threads: int | None = None) -> Floats:
@@ -39,8 +41,32 @@ def log_probabilities(probs: Array, n_threads: int | None = None) -> Floats:
     return logs
 
 
+def stored_logs(probs: Array, n_threads: int | None = None) -> Array:
+    """:func:`log_probabilities`, in single precision where the probabilities are, and many."""
+    if probs.dtype == np.float64 or probs.size <= _MOST_IN_DOUBLE:
+        return log_probabilities(probs, n_threads)
+    logs = np.empty(probs.shape, probs.dtype)
+
+    def work(part: slice) -> None:
+        logs[part] = log_probabilities(probs[part], 1)
+
+    over_rows(work, probs, n_threads)
+    return logs
+
+
+def scaled_probabilities(probs: Array, temperature: float, n_threads: int | None = None) -> Array:
+    """softmax(ln p / T) of probabilities, in their dtype; the logarithms of a block at a time are held."""
+    scaled = np.empty(probs.shape, probs.dtype)
+
+    def work(part: slice) -> None:
+        scaled[part] = scale(log_probabilities(probs[part], 1), temperature, 1)
+
+    over_rows(work, probs, n_threads)
+    return scaled
+
+
 def scale(logs: Floats, temperature: float, n_threads: int | None = None) -> Floats:
-    """softmax(logs / T) of logs whose largest entry per row is 0."""
+    """softmax(logs / T) of logarithms whose largest entry per row is 0."""
     scaled = np.empty(logs.shape)
     temperature_rows = kernel_for(logs, "scaling", "temperature_rows")
 
@@ -51,7 +77,7 @@ def scale(logs: Floats, temperature: float, n_threads: int | None = None) -> Flo
     return scaled
 
 
-def fit_temperature(logs: Floats, labels: Labels, loss: str, n_threads: int | None = None) -> float:
+def fit_temperature(logs: Array, labels: Labels, loss: str, n_threads: int | None = None) -> float:
     """The temperature with the lowest loss, at least as good as 1; a warning where none within bounds is lowest."""
     temperature, is_inside = search_temperature(logs, labels, loss, n_threads)
     if not is_inside:
@@ -65,7 +91,7 @@ def fit_temperature(logs: Floats, labels: Labels, loss: str, n_threads: int | No
 
 
 def search_temperature(
-    logs: Floats, labels: Labels, loss: str, n_threads: int | None = None, *, tolerance: float = 1e-9
+    logs: Array, labels: Labels, loss: str, n_threads: int | None = None, *, tolerance: float = 1e-9
 ) -> tuple[float, bool]:
     """The temperature with the lowest loss, at least as good as 1, and whether it lies inside the bounds.
 
@@ -81,7 +107,7 @@ def search_temperature(
     def total(log_inverse: float) -> tuple[float, float]:
         inverse = math.exp(log_inverse)
         parts = run_blocks(
-            lambda part: temperature_loss(logs[part], labels[part], inverse, squared),
+            lambda part: temperature_loss(logs[part].astype(np.float64, copy=False), labels[part], inverse, squared),
             row_blocks(*logs.shape),
             n_threads,
         )
@@ -146,11 +172,11 @@ class Temperature(Calibrator):
     loss: str = "nll"
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
-        logs = log_probabilities(combined.probs, self.n_threads)
+        logs = stored_logs(combined.probs, self.n_threads)
         self.temperature_ = fit_temperature(logs, labels, self.loss, self.n_threads)
 
     def _distribution(self, combined: Combined) -> Array:
-        return scale(log_probabilities(combined.probs, self.n_threads), self.temperature_, self.n_threads)
+        return scaled_probabilities(combined.probs, self.temperature_, self.n_threads)
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -204,16 +230,19 @@ class EnsembleTemperature(Temperature):
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         super()._fit(combined, labels)
-        scaled = scale(log_probabilities(combined.probs, self.n_threads), self.temperature_, self.n_threads)
-        plain = combined.probs.astype(np.float64, copy=False)
-        n_samples, n_classes = plain.shape
-        rows = np.arange(n_samples)
-        components = (scaled, plain)
+        n_samples, n_classes = combined.probs.shape
+
+        def products(part: slice) -> Floats:
+            plain = combined.probs[part].astype(np.float64, copy=False)
+            components = scale(log_probabilities(plain, 1), self.temperature_, 1), plain
+            at_labels = [component[np.arange(len(plain)), labels[part]].sum() for component in components]
+            gram = [np.einsum("nl,nl->", *pair) for pair in itertools.product(components, repeat=2)]
+            return np.array([*at_labels, *gram])
+
+        sums = np.sum(run_blocks(products, row_blocks(n_samples, n_classes), self.n_threads), axis=0) / n_samples
         gram = np.full((3, 3), 1 / n_classes)  # a distribution times the uniform one is 1/L
-        for i, j in itertools.product(range(2), repeat=2):
-            gram[i, j] = np.einsum("nl,nl->", components[i], components[j]) / n_samples
-        target = np.array([*(part[rows, labels].mean() for part in components), 1 / n_classes])
-        self.weights_ = best_on_simplex(gram, target)
+        gram[:2, :2] = sums[2:].reshape(2, 2)
+        self.weights_ = best_on_simplex(gram, np.array([*sums[:2], 1 / n_classes]))
 
     def _distribution(self, combined: Combined) -> Array:
         scaled = super()._distribution(combined)

@@ -9,8 +9,8 @@ from veridical.calibrate.base import Calibrator
 from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, sigmoid, smoothed_targets
 from veridical.calibrate.state_checks import check_array
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.pools import geometric_mean, probabilities, sample_blocks
-from veridical.predictions.validation import check_real
+from veridical.combine.pools import geometric_mean, over_rows, probabilities, sample_blocks
+from veridical.predictions.validation import Array, check_real
 
 #: Standardised features are kept within so many standard deviations.
 FURTHEST = 6.0
@@ -90,20 +90,31 @@ class TruthLogit(Calibrator):
 def _features(combined: Combined) -> Floats:
     """(N, 6): what is known of each sample's predicted label."""
     rows, label = np.arange(len(combined.prediction)), combined.prediction
-    truth = combined.truth.probs.astype(np.float64)
-    at_label = truth[rows, label]
-    truth[rows, label] = -1.0
+    truth = combined.truth.probs
     log_hv = np.log(combined.hv / combined.n_sources + CLOSEST)
     return np.column_stack(
         (
             logit(combined.confidence),
             log_hv,
-            logit(at_label),
-            np.log(np.maximum(truth.max(axis=1), CLOSEST)),
+            logit(truth[rows, label].astype(np.float64)),
+            np.log(np.maximum(_runner_up(truth, label, combined.options.n_threads), CLOSEST)),
             combined.confidence * log_hv,
             logit(_geometric_share(combined)),
         )
     )
+
+
+def _runner_up(probs: Array, label: Labels, n_threads: int | None) -> Floats:
+    """(N,) the largest probability of another class."""
+    largest = np.empty(len(probs))
+
+    def work(part: slice) -> None:
+        others = probs[part].astype(np.float64)
+        others[np.arange(len(others)), label[part]] = -1.0
+        largest[part] = others.max(axis=1)
+
+    over_rows(work, probs, n_threads)
+    return largest
 
 
 def _geometric_share(combined: Combined) -> Floats:

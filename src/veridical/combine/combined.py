@@ -107,6 +107,9 @@ class Combined:
     @cached_property
     def hv(self) -> Floats:
         """(N,) HV, scaled up by S / (sources present) where some are absent."""
+        if self._origin is not None:
+            whole, samples = self._origin
+            return whole.hv[samples]
         hv: Floats = self.truth.hv.astype(np.float64)
         if self.options.missing == "skip":
             hv *= self.n_sources / self._n_present

@@ -23,7 +23,7 @@ from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
-from veridical.predictions.splitting import fold_indices
+from veridical.predictions.splitting import fold_indices, split_groups, split_samples
 from veridical.predictions.validation import (
     Array,
     RandomState,
@@ -61,6 +61,10 @@ _MOST_CLASSES_FOR_MATRIX = 100
 _LARGEST_LOSS = -math.log(1e-12)
 
 
+#: Pairs are compared on at most so many numbers (samples times classes), but on no fewer samples than this: many folds
+#: of many candidates would need many times the memory of the predictions.
+_MOST_NUMBERS, _LEAST_SAMPLES = 1 << 23, 5000
+
 _COLUMNS = ("combine", "method", "score", "spread", "behind", "behind_spread", "ece_kde")
 
 
@@ -81,6 +85,9 @@ class Auto(Calibrator):
     a quarter of a standard error, or else the log pool (where labels must stay, temperature scaling of the consensus)
     if that is within one, or else the simplest that is within half of one.
     Nothing that scores worse than no calibration at all is ever chosen.
+
+    Where samples times classes are more than 2**23, pairs are compared on a random part of the samples of that size,
+    but at least 5,000 (whole groups, where there are groups); the chosen pair is fitted on all samples.
 
     Parameters
     ----------
@@ -153,11 +160,13 @@ class Auto(Calibrator):
     def fit_with_engine(self, engine: Engine, progress: Progress | None = None, *, has_sources: bool = True) -> Self:
         """Cross-validate all candidates on an engine's predictions, and refit the chosen one."""
         self.check_parameters()
-        methods = [self._method(*pair) for pair in self._pairs(engine.predictions, has_sources)]
+        methods = [self._method(*pair) for pair in self._pairs(engine.n_classes, has_sources)]
+        generator = check_random_state(self.random_state)
+        compared = engine.part(self._compared_samples(engine, generator))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)  # a fold's troubles are in its score
-            losses, stated = self._cross_validate(methods, engine, check_progress(progress))
-        table, chosen = self._rank(methods, losses, stated, engine.groups)
+            losses, stated = self._cross_validate(methods, compared, generator, check_progress(progress))
+        table, chosen = self._rank(methods, losses, stated, compared.groups)
         (outcome,) = engine.run([chosen], random_state=self._seed(), weights_of_all=True)
         assert outcome.calibrator is not None
         best = outcome.calibrator
@@ -224,12 +233,12 @@ class Auto(Calibrator):
         if self.candidates is not None:
             self._asked_for(self.candidates)
 
-    def _pairs(self, predictions: Predictions, has_sources: bool) -> list[tuple[str, str]]:
+    def _pairs(self, n_classes: int, has_sources: bool) -> list[tuple[str, str]]:
         """What to try: identity first, each pair once."""
         if self.candidates is not None:
             pairs = self._asked_for(self.candidates)
         else:
-            allowed = [pair for pair in self._default_candidates(predictions.n_classes) if self._allows(*pair)]
+            allowed = [pair for pair in self._default_candidates(n_classes) if self._allows(*pair)]
             pairs = [pair for pair in allowed if has_sources or not calibrators()[pair[1]].needs_sources]
         return list(dict.fromkeys([(self.combine, "identity"), *pairs]))
 
@@ -273,14 +282,23 @@ class Auto(Calibrator):
         few = n_classes <= _MOST_CLASSES_FOR_MATRIX
         return [pair for pair in tried if pair[1] != self.name and (few or pair[1] != "matrix")]
 
+    def _compared_samples(self, engine: Engine, generator: np.random.Generator) -> npt.NDArray[np.intp] | None:
+        """The samples on which pairs are compared; None for all of them."""
+        n_samples, size = len(engine.labels), max(_MOST_NUMBERS // engine.n_classes, _LEAST_SAMPLES)
+        if n_samples <= size:
+            return None
+        groups = engine.groups
+        if groups is None or (groups == groups[0]).all():
+            return split_samples(n_samples, size / n_samples, generator)[0]
+        return split_groups(groups, size / n_samples, generator)[0]
+
     def _cross_validate(
-        self, methods: Sequence[Method], engine: Engine, report: Progress
+        self, methods: Sequence[Method], engine: Engine, generator: np.random.Generator, report: Progress
     ) -> tuple[Floats, list[Sample]]:
         """Out-of-fold losses (methods, N), and the stated confidences of each method."""
         from veridical.evaluation.engine import Split
 
-        n_samples = engine.predictions.n_samples
-        generator = check_random_state(self.random_state)
+        n_samples = len(engine.labels)
         folds = fold_indices(n_samples, engine.groups, self.n_folds, generator) if n_samples > 1 else []
         n_folds = len(folds)
         shape = (len(methods), n_samples)

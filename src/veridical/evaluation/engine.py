@@ -8,7 +8,7 @@ its numbers from here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -114,6 +114,15 @@ class Shared:
         self.fitted: dict[str, tuple[Combiner, Combined]] = {}
         self.applied: dict[int, tuple[Combiner, Combined]] = {}
 
+    def keep_for(self, methods: Iterable[Method | None]) -> None:
+        """Keep what these methods have in common, and let go of everything else.
+
+        What chooses among methods combines for itself.
+        """
+        used = {method.combiner for method in methods if method is not None and not method.chooses}
+        self.fitted = {name: entry for name, entry in self.fitted.items() if name in used}
+        self.applied = {key: entry for key, entry in self.applied.items() if entry[0].name in used}
+
 
 @runtime_checkable
 class FitsWithEngine(Protocol):
@@ -145,13 +154,19 @@ class Engine:
     """
 
     def __init__(self, predictions: Predictions, *, n_threads: int | None = None, missing: str = "skip") -> None:
-        self.predictions = predictions.flat()
+        self._predictions = predictions
         self.n_threads = n_threads
         self.options = _Options(missing, n_threads)
+        self.n_classes = predictions.n_classes
         self._combined: dict[str, Combined] = {}
         self._weighted: dict[str, tuple[Combiner, Combined]] = {}
 
-    @property
+    @cached_property
+    def predictions(self) -> Predictions:
+        """The predictions, on one axis of samples."""
+        return self._predictions.flat()
+
+    @cached_property
     def labels(self) -> Labels:
         """The labels of all samples."""
         assert self.predictions.labels is not None
@@ -247,6 +262,7 @@ class Engine:
             outcomes.append(
                 self.run_one(method, split, shared, random_state=random_state, keep_probs=keep_probs, progress=progress)
             )
+            shared.keep_for(methods[done + 1 :])
         return outcomes
 
     def run_one(
@@ -367,13 +383,31 @@ class Engine:
 
 
 class _PartOfEngine(Engine):
-    """Some samples of another engine; what needs no labels is taken from it."""
+    """Some samples of another engine; what needs no labels is taken from it.  Predictions are copied on first use."""
 
     def __init__(self, whole: Engine, samples: Indices) -> None:
-        super().__init__(
-            whole.predictions.select(samples=samples), n_threads=whole.n_threads, missing=whole.options.missing
-        )
+        super().__init__(whole.predictions, n_threads=whole.n_threads, missing=whole.options.missing)
         self._whole, self._samples = whole, samples
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """The predictions for the samples."""
+        return self._whole.predictions.select(samples=self._samples)
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The labels of the samples."""
+        return self._whole.labels[self._samples]
+
+    @cached_property
+    def groups(self) -> Indices | None:
+        """(N,) the number of each sample's group; None without groups."""
+        groups = self._whole.groups
+        return None if groups is None else group_codes(groups[self._samples], len(self._samples))
+
+    def part(self, samples: Indices | None) -> Engine:
+        """Taken from the whole, so that nothing is kept for samples in between."""
+        return self if samples is None else _PartOfEngine(self._whole, self._samples[samples])
 
     def combined(self, name: str) -> Combined:
         """The part of what the whole engine combined."""

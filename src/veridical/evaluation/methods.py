@@ -49,6 +49,11 @@ class Method:
         """Whether there is a calibrator to fit."""
         return self.calibrator is not None and self.fitted is None
 
+    @property
+    def chooses(self) -> bool:
+        """Whether the calibrator evaluates others to choose among them."""
+        return self.needs_fit and hasattr(calibrators()[str(self.calibrator)], "fit_with_engine")
+
     @classmethod
     def of(cls, calibrator: Calibrator) -> Method:
         """The method of a fitted calibrator."""

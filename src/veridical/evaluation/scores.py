@@ -336,6 +336,7 @@ def run_evaluation(
     shared = Shared()
     for done, method in enumerate(methods):
         report(done, len(methods), "single sources" if method is None else method.title)
+        shared.keep_for(methods[done:])
         if method is None:
             scores += _score_sources(engine, split, reference, options)
             continue
