@@ -33,8 +33,9 @@ from veridical.predictions.validation import (
 )
 
 if TYPE_CHECKING:  # a saved choice is loaded and applied without what made it
-    from veridical.evaluation.engine import Engine, Outcome
+    from veridical.evaluation.engine import Engine
     from veridical.evaluation.methods import Method
+    from veridical.evaluation.outcomes import Outcome
 
 OBJECTIVES = ("confidence", "distribution")
 #: What is tried on each way of combining beyond the mean, on which everything is tried.

@@ -14,19 +14,16 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from veridical._progress import Progress, check_progress
 from veridical.calibrate.base import Calibrator
 from veridical.combine import COMBINERS, Combined, Combiner, apply_label_free, discover, fit_combiner
 from veridical.evaluation.methods import Method
+from veridical.evaluation.outcomes import Indices, Outcome, SourceOutcome, top_of
 from veridical.metrics.groups import group_codes
-from veridical.metrics.sample import Floats, Labels, Sample
+from veridical.metrics.sample import Labels, Sample
 from veridical.predictions import Predictions
 from veridical.predictions.labels import UNKNOWN
-from veridical.predictions.validation import Array
-
-Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -40,60 +37,6 @@ class Split:
 def half_split(predictions: Predictions, random_state: int) -> Split:
     """The two random halves that :meth:`veridical.Predictions.split` makes."""
     return Split(*predictions.split_indices(random_state=random_state))
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What one method gives for the scored samples, and how it compares with their labels.
-
-    Attributes
-    ----------
-    method : Method
-    prediction, vector_labels : (n,) integers
-        The labels that the method predicts, and the most probable classes of its distributions.
-    stated : Sample
-        The confidence that the method states for its label (``predict_confidence``) and whether that label is right.
-    vectors : Sample
-        The same of the distributions (``predict_proba``): their largest entry, and whether its class is right.  The
-        two differ where a calibrated confidence is below that of another class, or so near to one that a vector
-        would have to rule out all other classes.
-    probs : (n, L) array, or None
-        The distributions, where they are kept.
-    calibrator : Calibrator or None
-        As fitted; None for a way of combining alone.
-    """
-
-    method: Method
-    prediction: Labels
-    vector_labels: Labels
-    stated: Sample
-    vectors: Sample
-    probs: Array | None = None
-    calibrator: Calibrator | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class SourceOutcome:
-    """One source on its own: label and confidence for the samples where it is present."""
-
-    samples: Indices
-    prediction: Labels
-    confidence: Floats
-    vectors: Sample | None
-
-    def among(self, samples: Indices | None, n_samples: int) -> SourceOutcome:
-        """The part that is about some of the samples; ``samples`` of the result count within them."""
-        if samples is None:
-            return self
-        position = np.full(n_samples, -1)
-        position[samples] = np.arange(len(samples))
-        kept = np.flatnonzero(position[self.samples] >= 0)
-        return SourceOutcome(
-            position[self.samples[kept]],
-            self.prediction[kept],
-            self.confidence[kept],
-            None if self.vectors is None else self.vectors.taken(kept),
-        )
 
 
 class Shared:
@@ -414,10 +357,3 @@ class _PartOfEngine(Engine):
         if name not in self._combined:
             self._combined[name] = self._whole.combined(name).take(self._samples)
         return self._combined[name]
-
-
-def top_of(probs: Array) -> tuple[Labels, Floats]:
-    """(N,) the most probable class of each row, the first on ties, and its probability."""
-    prediction: Labels = probs.argmax(axis=1)
-    confidence: Floats = probs[np.arange(len(probs)), prediction].astype(np.float64)
-    return prediction, np.minimum(confidence, 1.0)

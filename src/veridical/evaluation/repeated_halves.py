@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from veridical._parallel import run_blocks
 from veridical.calibrate import calibrators
 from veridical.errors import NotConvergedWarning
-from veridical.evaluation.engine import Engine, FitsWithEngine, Outcome, half_split
+from veridical.evaluation.engine import Engine, FitsWithEngine, half_split
 from veridical.evaluation.methods import Method
+from veridical.evaluation.outcomes import Outcome
 from veridical.predictions.validation import check_integer, check_seed
 
 

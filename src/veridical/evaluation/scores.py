@@ -15,9 +15,10 @@ from veridical._tables import TableResult
 from veridical._version import versions
 from veridical.combine import label_free_combiners
 from veridical.errors import AbsentSourceWarning, LabelError, ParameterError, ShapeError
-from veridical.evaluation.engine import Engine, Outcome, Shared, Split, half_split
+from veridical.evaluation.engine import Engine, Shared, Split, half_split
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.methods import MEMBERS, Method, resolve_methods
+from veridical.evaluation.outcomes import Outcome
 from veridical.evaluation.walk_forward import period_splits, periods_of, run_periods, scored_samples
 from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
 from veridical.metrics.sample import Labels, Sample

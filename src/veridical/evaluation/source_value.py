@@ -15,7 +15,8 @@ import numpy as np
 from veridical._parallel import run_blocks
 from veridical._tables import TableResult
 from veridical.combine.pools import fit_linear_pool, probabilities, sample_blocks
-from veridical.evaluation.engine import Engine, Indices, half_split
+from veridical.evaluation.engine import Engine, half_split
+from veridical.evaluation.outcomes import Indices
 from veridical.metrics.groups import draw_counts
 from veridical.metrics.intervals import interval_of
 from veridical.metrics.resampling import run_draws

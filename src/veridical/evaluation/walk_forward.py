@@ -11,8 +11,9 @@ import numpy as np
 from veridical._names import natural_order
 from veridical._progress import Progress
 from veridical.errors import ParameterError, ShapeError
-from veridical.evaluation.engine import Engine, Indices, Outcome, Shared, Split
+from veridical.evaluation.engine import Engine, Shared, Split
 from veridical.evaluation.methods import Method
+from veridical.evaluation.outcomes import Indices, Outcome
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
 from veridical.predictions.arrays import as_array

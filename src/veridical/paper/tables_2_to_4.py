@@ -12,8 +12,8 @@ from veridical._parallel import run_blocks
 from veridical._progress import Progress, check_progress
 from veridical.calibrate import PAPER_SETTING, calibrators
 from veridical.evaluation.differences import differences_over_halves
-from veridical.evaluation.engine import Outcome
 from veridical.evaluation.methods import Method, resolve_method
+from veridical.evaluation.outcomes import Outcome
 from veridical.evaluation.repeated_halves import run_halves
 from veridical.metrics.registry import SUMMARY_METRICS
 from veridical.metrics.table import Summary, summary_of

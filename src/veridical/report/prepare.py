@@ -13,10 +13,11 @@ from veridical.combine import label_free_combiners
 from veridical.errors import ParameterError, ShapeError
 from veridical.evaluation.advice import advise
 from veridical.evaluation.curves import ConfidenceHistogram, Disagreement, ReliabilityPanel, RiskCurve, sweep_points
-from veridical.evaluation.engine import Engine, Outcome
+from veridical.evaluation.engine import Engine
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.inspection import inspect_with_engine
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
+from veridical.evaluation.outcomes import Outcome
 from veridical.evaluation.scores import EvaluationRun, run_evaluation
 from veridical.metrics import bin_edges
 from veridical.predictions import as_predictions
