@@ -152,9 +152,6 @@ class BlockedPredictions:
         def fetch(index: int) -> Block:
             part = self.samples_of(index)
             n_samples = part.stop - part.start
-            if index + 1 < self.n_blocks:
-                following = self.samples_of(index + 1)
-                self.reader.announce(following.start, following.stop)
             memory = memories[index % 2][:, :n_samples] if reuse else self.reader.allocate(n_samples)
             self.reader.read(part.start, part.stop, memory)
             return Block(index, part.start, part.stop, self._predictions(memory, part.start, part.stop))

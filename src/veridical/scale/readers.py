@@ -30,9 +30,6 @@ class Reader(Protocol):
     def read(self, start: int, stop: int, out: Array) -> None:
         """Fill ``out`` (S, stop - start, L) with the samples from ``start`` to ``stop``."""
 
-    def announce(self, start: int, stop: int) -> None:
-        """Let the system fetch these samples while others are worked on, where it can."""
-
     def identity(self) -> list[Any]:
         """What tells this data from others: file names, sizes and dates, ready for JSON."""
 
@@ -98,7 +95,7 @@ class NpyReader:
         return np.empty((n_samples, second, third), self._dtype).swapaxes(0, 1)
 
     def read(self, start: int, stop: int, out: Array) -> None:
-        """Read the stretches of the file that hold the samples."""
+        """One stretch of the file for each source, or one for all where samples come first."""
         size, changed = self._status()
         if size < self._opened[0]:
             raise self._shrunk(size)
@@ -106,23 +103,12 @@ class NpyReader:
             raise CorruptFileError(
                 f"{self.path} was changed while it was read; wait until it is complete and run again."
             )
-        targets = out if self._sources_first else [out.swapaxes(0, 1)]
-        for target, (position, _) in zip(targets, self._stretches(start, stop), strict=True):
-            self._fill(target, position)
-
-    def announce(self, start: int, stop: int) -> None:
-        """Ask for the stretches at once: the disk then goes on while threads that compute keep the processor busy."""
-        if hasattr(os, "posix_fadvise"):
-            for position, n_bytes in self._stretches(start, stop):
-                os.posix_fadvise(self._file, position, n_bytes, os.POSIX_FADV_WILLNEED)
-
-    def _stretches(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Position and length in the file: one for each source, or one for all where samples come first."""
         row = self._shape[2] * self._dtype.itemsize
         if not self._sources_first:
-            return [(self._offset + start * self._shape[1] * row, (stop - start) * self._shape[1] * row)]
-        n_sources, n_samples, _ = self._shape
-        return [(self._offset + (s * n_samples + start) * row, (stop - start) * row) for s in range(n_sources)]
+            self._fill(out.swapaxes(0, 1), self._offset + start * self._shape[1] * row)
+            return
+        for s, source in enumerate(out):
+            self._fill(source, self._offset + (s * self._shape[1] + start) * row)
 
     def _fill(self, target: Array, position: int) -> None:
         view = target.data.cast("B")
@@ -173,9 +159,6 @@ class ArrayReader:
         if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             pages.madvise(mmap.MADV_DONTNEED)
 
-    def announce(self, start: int, stop: int) -> None:
-        """Nothing: a map reads ahead by itself."""
-
 
 class ZarrReader:
     """Decodes the chunks of a Zarr array (S, N, L)."""
@@ -215,9 +198,6 @@ class ZarrReader:
                 f"{self._path}: samples {start} to {stop - 1} cannot be read ({reason}); write the store again."
             ) from error
         out[...] = block.swapaxes(0, self._axis)
-
-    def announce(self, start: int, stop: int) -> None:
-        """Nothing: chunks are files that Zarr opens."""
 
 
 def mapped_file(array: Any) -> np.memmap[Any, Any] | None:
