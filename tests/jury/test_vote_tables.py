@@ -280,7 +280,7 @@ def test_one_class_is_too_few():
         vd.judge(table(label=["x", "x"]))
     with pytest.raises(LabelError, match="the votes have 0 class; at least two"):
         vd.judge(table(label=["", ""]))
-    with pytest.raises(InvalidInputError, match="nobody has voted on any item"):
+    with pytest.raises(InvalidInputError, match="no item has a vote"):
         vd.judge(table(label=["", ""]), classes=["x", "y"])
 
 
