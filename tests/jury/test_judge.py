@@ -10,6 +10,7 @@ import veridical as vd
 from veridical.combine.across_samples.votes import sort_votes
 from veridical.errors import CampsWarning, FileFormatError, GoldWarning, LabelError, NotFiniteError, ShapeError
 from veridical.jury.gold import METHODS, View, calibrate_on_gold
+from veridical.jury.notes import agreement_beyond_chance
 from veridical.metrics import ece
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -238,11 +239,34 @@ def test_items_without_votes_stay_in_the_answers(tmp_path):
     assert (tmp_path / "answers.csv").read_text().splitlines()[-1] == "silent,,,0,0,,"
 
 
-def test_classes_of_gold_labels_are_classes(tmp_path, rng):
+def test_class_that_nobody_chose_is_declared(tmp_path, rng):
     votes, _ = simulated_votes(rng, n_classes=2)
     path = write_votes(tmp_path / "votes.csv", votes)
-    result = vd.judge(path, {"q0": "Z"})
+    with pytest.raises(LabelError, match="1 of the 1 gold items has the answer 'Z'"):
+        vd.judge(path, {"q0": "Z"})
+    result = vd.judge(path, {"q0": "Z"}, classes=["A", "B", "Z"])
     assert result.class_names == ("A", "B", "Z")
+    assert result.gold[result.item_ids.index("q0")] == 2
+
+
+def test_gold_of_other_items_is_questioned(rng):
+    votes, truth = simulated_votes(rng)
+    known = np.where(np.arange(400) < 100, truth, -1)
+    assert not any("ids" in note for note in vd.judge(votes, known).notes)
+    shuffled = known.copy()
+    shuffled[:100] = rng.permutation(known[:100])
+    with pytest.warns(GoldWarning, match="are the ids of the gold file those of the votes"):
+        result = vd.judge(votes, shuffled)
+    assert any(
+        note.startswith("the jury's answers are right for ") and "100 gold items" in note for note in result.notes
+    )
+
+
+def test_gold_that_a_divided_jury_misses_is_not_questioned(rng):
+    """Jurors who guess are right by chance, and their confidence says so."""
+    votes, truth = rng.integers(0, 3, (6, 400)), rng.integers(0, 3, 400)
+    result = vd.judge(votes, np.where(np.arange(400) < 100, truth, -1))
+    assert not any("gold file" in note for note in result.notes)
 
 
 def test_juror_with_one_vote_is_mentioned(rng, tmp_path):
@@ -293,6 +317,18 @@ def test_camps_are_named_and_noted(rng):
         result = vd.judge(votes)
     assert len(result.consensus.camps) == 2
     assert any("camps" in note for note in result.notes)
+
+
+def test_agreement_beyond_chance_is_fleiss_kappa():
+    """A textbook example: 14 raters, 10 subjects, 5 categories, kappa 0.210."""
+    counts = [
+        [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+    ]  # fmt: skip
+    labels = np.array([np.repeat(np.arange(5), row) for row in counts]).T
+    sources, items = np.nonzero(labels >= 0)
+    votes = sort_votes(items, sources, labels[sources, items], (14, 10, 5))
+    assert agreement_beyond_chance(votes) == pytest.approx(0.20993, abs=1e-5)
 
 
 # --- Dawid and Skene -------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import veridical as vd
 from veridical.errors import (
     CorruptFileError,
     FileFormatError,
+    GoldWarning,
     InvalidInputError,
     LabelError,
     NotFiniteError,
@@ -173,7 +174,7 @@ def test_frame_with_numbered_columns_has_text_names():
     assert columns_of_frame(pandas.DataFrame({0: [1, 2], "label": ["x", "y"]})) == {"0": [1, 2], "label": ["x", "y"]}
 
 
-@pytest.mark.parametrize("item", ["item", "Sample", "TASK", "question"])
+@pytest.mark.parametrize("item", ["item", "Sample", "TASK", "question", "Id"])
 @pytest.mark.parametrize("source", ["source", "juror", "Worker", "annotator", "model", "judge"])
 @pytest.mark.parametrize("label", ["label", "vote", "Answer"])
 def test_columns_may_have_other_names(item, source, label):
@@ -184,11 +185,20 @@ def test_columns_may_have_other_names(item, source, label):
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"item": [1], "label": ["x"]}, r"no column source \(columns: item, label\)"),
-        ({"source": [1], "label": ["x"]}, "no column item"),
+        (
+            {"item": [1], "label": ["x"]},
+            r"no column source \(columns: item, label\); call it source, juror, worker, annotator, model or judge\.$",
+        ),
+        (
+            {"source": [1], "label": ["x"]},
+            r"no column item \(columns: source, label\); call it item, sample, task, question or id\.$",
+        ),
         ({"item": [1], "source": [1], "label": ["x"], "vote": ["x"]}, "columns label and vote, which mean the same"),
         ({"item": [1], "Item": [1], "source": [1], "label": ["x"]}, "columns item and Item, which mean the same"),
-        ({"item": [1], "source": [1], "p_x": [1]}, "no column label and fewer than two columns of probabilities"),
+        (
+            {"item": [1], "source": [1], "p_x": [1]},
+            "no column label and fewer than two columns of probabilities .*; name the column of votes label, vote",
+        ),
     ],
 )
 def test_missing_and_repeated_columns_are_named(columns, words):
@@ -244,12 +254,13 @@ def test_first_item_without_votes_is_named():
 
 
 def test_sources_with_one_vote_are_counted():
-    ballots = ballots_of_table(
-        {"item": [1, 2, 1, 2], "source": ["a", "a", "b", "c"], "label": ["x", "y", "x", "y"]}, "the table"
-    )
-    assert ballots.notes == (
-        "2 sources have one vote (the first is b); the skill of such a source is taken to be the mean.",
-    )
+    votes = {"item": [1, 2, 1, 2], "source": ["a", "a", "b", "c"], "label": ["x", "y", "x", "y"]}
+    words = "2 sources have one vote (the first is b): one vote shows no skill"
+    assert vd.judge(votes).notes[0] == f"{words}."  # no juror has a skill, and the votes count alike
+    more = {"item": [1, 2] * 3, "source": list("ddeeff"), "label": list("xyxyxy")}
+    result = vd.judge({name: [*votes[name], *more[name]] for name in votes})
+    assert [juror.weight > 0 for juror in result.jurors] == [True, False, False, True, True, True]
+    assert result.notes[0] == f"{words}, so that it counts only on items without the vote of a juror with a weight."
 
 
 def test_given_classes_come_in_their_order():
@@ -280,7 +291,7 @@ def test_one_class_is_too_few():
         vd.judge(table(label=["x", "x"]))
     with pytest.raises(LabelError, match="the votes have 0 class; at least two"):
         vd.judge(table(label=["", ""]))
-    with pytest.raises(InvalidInputError, match="no item has a vote"):
+    with pytest.raises(InvalidInputError, match="no item has a vote; at least one is needed"):
         vd.judge(table(label=["", ""]), classes=["x", "y"])
 
 
@@ -427,8 +438,16 @@ def test_contradicting_gold_is_rejected_wherever_it_is_read(tmp_path, rows, word
     [
         ([[0], [1]], ShapeError, r"gold has shape \(2, 1\); give one label per item"),
         ([0], LabelError, "there are 1 gold labels for 2 items"),
-        ([0, 7], LabelError, "the gold label of item q is '7', and the classes are x, y; correct it"),
-        ([True, False], LabelError, "the gold label of item p is 'True'"),
+        (
+            [0, 7],
+            LabelError,
+            r"1 of the 2 gold items has the answer '7' \(the first is q\), .* the classes are x, y: c",
+        ),
+        (
+            [True, False],
+            LabelError,
+            r"the answer 'True' .*, which is not a class of the votes \(nor is 1 other answer\)",
+        ),
         ({"z": "x"}, LabelError, "none of the 1 gold items is among the votes: gold has 'z' and the votes have 'p'"),
     ],
 )
@@ -452,6 +471,71 @@ def test_gold_may_leave_items_out(gold):
 def test_gold_in_floating_point_names_classes_by_number():
     votes = {**simple_votes(), "label": [0, 0, 1, 0]}
     assert vd.judge(votes, [1.0, float("nan")]).gold.tolist() == [1, -1]
+
+
+def test_gold_of_another_spelling_is_rejected_wherever_it_is_read(tmp_path):
+    with (tmp_path / "votes.csv").open("w", newline="") as file:
+        rows = [(n, s, ("relevant", "not relevant")[n % 2]) for n in range(6) for s in "ab"]
+        csv.writer(file).writerows([("item", "source", "label"), *rows])
+    gold = {"0": "relevant", "1": "Not Relevant", "3": "Not Relevant"}
+    words = (
+        r"2 of the 3 gold items have the answer 'Not Relevant' \(the first is 1\), which is not a class of the votes; "
+        r"the nearest class is 'not relevant': correct the answers, or name all classes with classes= \(--classes\)"
+    )
+    for read in (vd.judge, vd.load_votes):
+        with pytest.raises(LabelError, match=words):
+            read(tmp_path / "votes.csv", gold)
+        names = ["relevant", "not relevant", "Not Relevant"]
+        assert read(tmp_path / "votes.csv", gold, classes=names).class_names == tuple(names)
+    with pytest.raises(
+        LabelError, match=r"1 of the 1 gold items has the answer 'spam' .* the classes are not relevant, re"
+    ):
+        vd.judge(tmp_path / "votes.csv", {"0": "spam"})
+
+
+@pytest.mark.filterwarnings("error")
+def test_gold_ids_of_predictions_match_as_numbers(tmp_path):
+    (tmp_path / "votes.csv").write_text("item,source,label\n1,a,x\n2,a,y\n")
+    with pytest.warns(GoldWarning, match="only as numbers"):
+        assert vd.load_votes(tmp_path / "votes.csv", {"002": "x"}).labels.tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("item,label\np,\nq,\n", "gold.csv has 2 items, all without an answer; fill in some"),
+        ("item,label\np,\n", "gold.csv has 1 item, without an answer"),
+        ("item,label\n", "gold.csv has no rows; write one row per known answer, with the columns item and label"),
+        ("thing,label\np,x\n", r"no column item \(columns: thing, label\); call it item, .* or id\.$"),
+        (
+            "item,thing\np,x\n",
+            r"no column label \(columns: item, thing\); call it label, vote, answer, gold or truth\.$",
+        ),
+    ],
+)
+def test_gold_file_is_not_asked_for_votes(tmp_path, content, words):
+    (tmp_path / "gold.csv").write_text(content)
+    with pytest.raises(InvalidInputError, match=words):
+        vd.judge(simple_votes(), tmp_path / "gold.csv")
+
+
+def test_id_is_an_item_only_where_no_column_is(tmp_path):
+    (tmp_path / "votes.csv").write_text("id,item,source,p_x,p_y\n1,p,a,1,0\n2,q,a,0,1\n")
+    result = vd.judge(tmp_path / "votes.csv")
+    assert (result.item_ids, result.class_names) == (("p", "q"), ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    "rows", [[["q0", "a", "x"]], [["q0", "a", "x"], ["q0", "b", "x"]], np.array([["q0", "a", "x", "0.5"]] * 3)]
+)
+def test_rows_of_a_table_are_not_votes(rows):
+    with pytest.raises(ShapeError, match=r"look like \d rows? of a table .*'source': .* classes= if these are labels"):
+        vd.judge(rows)
+
+
+def test_texts_of_three_items_are_votes():
+    assert vd.judge([["x", "y", "x"], ["x", "y", "y"]]).n_votes.tolist() == [2, 2, 2]
+    assert vd.judge([["x", "y", "z"]], classes=["x", "y", "z"]).label.tolist() == [0, 1, 2]
 
 
 # --- votes as predictions

@@ -13,10 +13,13 @@ import numpy.typing as npt
 from veridical.combine.across_samples.votes import Indices, Votes, sort_shares
 from veridical.combine.combined import Floats
 from veridical.errors import LabelError, MissingSourceError, ShapeError
-from veridical.jury.ids import as_id
+from veridical.jury.ids import as_id, in_order
 from veridical.predictions.arrays import as_array
 from veridical.predictions.sample_ids import check_sample_ids
 from veridical.predictions.validation import as_numbers, check_names
+
+#: How many columns a table of votes mostly has: item, source, label and perhaps confidence.
+_COLUMNS_OF_A_TABLE = (3, 4)
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,13 +78,13 @@ def make_ballots(
         raise MissingSourceError("no item has a vote; at least one is needed.")
     shape = (len(source_names), len(answered), len(class_names))
     votes = sort_shares(places.astype(np.int64), sources, labels, values, shape)
-    notes = [*notes, *_notes_on(votes, item_ids, answered, source_names)]
+    notes = [*notes, *_notes_on_items(item_ids, answered)]
     return Ballots(
         votes, tuple(item_ids), answered, tuple(source_names), tuple(class_names), tuple(notes), tuple(files)
     )
 
 
-def _notes_on(votes: Votes, item_ids: Sequence[str], answered: Indices, source_names: Sequence[str]) -> list[str]:
+def _notes_on_items(item_ids: Sequence[str], answered: Indices) -> list[str]:
     notes = []
     n_without_votes = len(item_ids) - len(answered)
     if n_without_votes:
@@ -89,13 +92,6 @@ def _notes_on(votes: Votes, item_ids: Sequence[str], answered: Indices, source_n
         notes.append(
             f"{n_without_votes} item{'s have' if n_without_votes > 1 else ' has'} no vote (the first is {first}); "
             "such items get no answer."
-        )
-    counts = np.bincount(votes.sources, minlength=len(source_names))
-    single = np.flatnonzero(counts == 1)
-    if single.size:
-        notes.append(
-            f"{single.size} source{'s have' if single.size > 1 else ' has'} one vote (the first is "
-            f"{source_names[int(single[0])]}); the skill of such a source is taken to be the mean."
         )
     return notes
 
@@ -108,6 +104,8 @@ def ballots_of_labels(
     if array.ndim != 2 or not array.size:
         raise ShapeError(f"the votes have shape {array.shape}; give one label per source and item, shape (S, N).")
     if array.dtype.kind in "US" or array.dtype.kind == "O":
+        if class_names is None:
+            _reject_rows_of_a_table(array)
         array, class_names = _places_of(array, class_names)
     numbers = as_numbers(array, "the votes")
     if numbers.dtype.kind not in "iu":
@@ -135,10 +133,22 @@ def ballots_of_labels(
     return make_ballots(entries, ids, names, classes)
 
 
+def _reject_rows_of_a_table(array: npt.NDArray[Any]) -> None:
+    """Raise if texts look like rows (item, source, label), which would be read as votes on three items."""
+    if array.shape[1] not in _COLUMNS_OF_A_TABLE:
+        return
+    columns = [{as_id(label) for label in column} - {""} for column in array.T.tolist()]
+    if len(set.union(*columns)) < sum(map(len, columns)):  # a label occurs in two columns
+        return
+    raise ShapeError(
+        f"the votes look like {len(array)} row{'s' * (len(array) > 1)} of a table with {len(columns)} columns (no text "
+        "is in two of them); give a table as a DataFrame or as {'item': [...], 'source': [...], 'label': [...]}, or "
+        "name the classes with classes= if these are labels of shape (S, N)."
+    )
+
+
 def _places_of(array: npt.NDArray[Any], class_names: Sequence[str] | None) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Names of classes as places; "" and None are -1."""
-    from veridical.jury.ids import in_order
-
     texts = [[as_id(label) for label in row] for row in array.tolist()]
     names = [*class_names] if class_names is not None else in_order({text for row in texts for text in row} - {""})
     places = {name: l for l, name in enumerate(names)} | {"": -1}

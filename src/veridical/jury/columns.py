@@ -17,21 +17,33 @@ from veridical.predictions.files.format_parquet import read_all_columns
 ITEM = ("item", "sample", "task", "question")
 SOURCE = ("source", "juror", "worker", "annotator", "model", "judge")
 LABEL = ("label", "vote", "answer")
+GOLD = (*LABEL, "gold", "truth")
 CONFIDENCE = ("confidence",)
-RESERVED = (*ITEM, *SOURCE, *LABEL, *CONFIDENCE)
+#: Names that count only where no other column has the meaning: a table may also number its rows.
+_WEAK = {ITEM: ("id",)}
+RESERVED = (*ITEM, *_WEAK[ITEM], *SOURCE, *LABEL, *CONFIDENCE)
 
 Columns = Mapping[str, Sequence[Any]]
 
 
 def read_columns(path: Path) -> dict[str, list[Any]]:
-    """All columns of a table, by name."""
+    """All columns of a table of votes, by name."""
+    return _read(path, "a table of votes", "one row per vote, with the columns item, source and label")
+
+
+def read_gold_columns(path: Path) -> dict[str, list[Any]]:
+    """All columns of a table of known answers, by name."""
+    return _read(path, "a table of gold labels", "one row per known answer, with the columns item and label")
+
+
+def _read(path: Path, what: str, rows: str) -> dict[str, list[Any]]:
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise FileFormatError(f"{path} has the suffix {path.suffix!r}; a table of votes is a {' or '.join(_READERS)}.")
-    check_is_file(path, "a table of votes")
+        raise FileFormatError(f"{path} has the suffix {path.suffix!r}; {what} is a {' or '.join(_READERS)}.")
+    check_is_file(path, what)
     columns = reader(path)
     if not columns or not len(next(iter(columns.values()))):
-        raise FileFormatError(f"{path} has no rows; write one row per vote, with the columns item, source and label.")
+        raise FileFormatError(f"{path} has no rows; write {rows}.")
     return columns
 
 
@@ -66,29 +78,39 @@ def columns_of_frame(frame: Any) -> dict[str, list[Any]]:
 _READERS: dict[str, Callable[[Path], dict[str, list[Any]]]] = {".csv": _read_csv, ".parquet": _read_parquet}
 
 
-def column(columns: Columns, names: Sequence[str], where: str) -> Sequence[Any]:
+def column(columns: Columns, names: tuple[str, ...], where: str) -> Sequence[Any]:
     """The column that goes by one of the names."""
     present = [name for name in columns if name.lower() in names]
+    weak = _WEAK.get(names, ())
+    present = present or [name for name in columns if name.lower() in weak]
     if len(present) == 1:
         return columns[present[0]]
     if present:
         raise FileFormatError(f"{where} has the columns {' and '.join(present)}, which mean the same; keep one.")
     raise FileFormatError(
-        f"{where} has no column {names[0]} (columns: {', '.join(columns)[:200]}); write item, source and label."
+        f"{where} has no column {names[0]} (columns: {', '.join(columns)[:200]}); call it {one_of((*names, *weak))}."
     )
+
+
+def one_of(names: Sequence[str]) -> str:
+    """The names in words."""
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def answers_of(columns: Columns, where: str) -> dict[str, str]:
     """Item -> answer, of a table of known answers; an item without a label has none."""
     check_lengths(columns, where)
     ids = [as_id(value) for value in column(columns, ITEM, where)]
-    labels = [as_id(value) for value in column(columns, (*LABEL, "gold", "truth"), where)]
+    labels = [as_id(value) for value in column(columns, GOLD, where)]
     answers: dict[str, str] = {}
     for row, (item, label) in enumerate(zip(ids, labels, strict=True)):
         if not item:
             raise LabelError(f"row {row + 1} of {where} has no item; name it, or leave the row out.")
         if label and answers.setdefault(item, label) != label:
             raise LabelError(f"{where} has two answers to item {item}, {answers[item]!r} and {label!r}; keep one.")
+    if ids and not answers:
+        items = f"{len(ids)} items, all" if len(ids) > 1 else "1 item,"
+        raise LabelError(f"{where} has {items} without an answer; fill in some, or leave the table out.")
     return answers
 
 

@@ -13,23 +13,17 @@ import numpy as np
 from veridical.combine import Consensus
 from veridical.combine.across_samples.votes import Votes, consensus_of_votes
 from veridical.combine.combined import Floats, Labels
-from veridical.errors import CampsWarning, GoldWarning, LabelError, ParameterError, ShapeError
+from veridical.errors import CampsWarning, ParameterError
 from veridical.jury.ballots import Ballots, ballots_of_labels, ballots_of_predictions
-from veridical.jury.columns import answers_of, columns_of_frame, read_columns
+from veridical.jury.columns import columns_of_frame, read_columns
 from veridical.jury.dawid_skene import fit_dawid_skene
 from veridical.jury.gold import LEAST_GOLD, GoldChoice, View, calibrate_on_gold
-from veridical.jury.ids import as_id, match_ids
+from veridical.jury.known_answers import match_gold, read_gold, warn_of_gold
+from veridical.jury.notes import note_on_confidence, notes_on_mismatch, notes_on_single_votes
 from veridical.jury.result import Juror, JuryResult
 from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
-from veridical.predictions.arrays import as_array
 from veridical.predictions.validation import check_seed
-
-#: What was measured on eight sets of votes with known answers, see benchmarks/jury.py.
-_UNCALIBRATED = (
-    "The confidence is made of weighted shares of votes.  On eight sets of votes with known answers it was off by 8 "
-    "points on average (3 to 18); give gold labels for about 100 items to calibrate it."
-)
 
 
 def judge(
@@ -58,7 +52,7 @@ def judge(
         Known answers to some of the items: a table with the columns item and label.  With 10 or more, the confidence is
         calibrated on them.
     classes : sequence of str, optional
-        All classes in order; by default those that occur.
+        All classes in order; by default those that have votes.  A known answer of another class is an error.
     source_names, item_ids : sequences, optional
         For arrays, which have no names.
     random_state : int
@@ -75,7 +69,8 @@ def judge(
     CampsWarning
         Where the jurors split into camps, and nothing says which is right; answers are then those of the majority.
     GoldWarning
-        Where known answers are about items that have no votes, or ids match only as numbers.
+        Where known answers are about items that have no votes, ids match only as numbers, or known answers have no
+        more to do with the votes than by chance.
 
     Examples
     --------
@@ -91,18 +86,24 @@ def judge(
     '0'
     """
     check_seed(random_state)
-    known = _read_gold(gold)
-    ballots = _read_votes(votes, classes, source_names, item_ids, known)
+    known = read_gold(gold)
+    ballots = _read_votes(votes, classes, source_names, item_ids)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CampsWarning)
         consensus = consensus_of_votes(ballots.votes, source_names=ballots.source_names, n_threads=n_threads)
     for warning in caught:
         warnings.warn(warning.message, stacklevel=2)
-    answers, notes = _match_gold(known, ballots)
-    for note in notes:
-        warnings.warn(note, GoldWarning, stacklevel=2)
+    answers, notes_on_gold = match_gold(known, ballots)
+    notes_on_gold += notes_on_mismatch(ballots, consensus, answers)
+    warn_of_gold(notes_on_gold)
     probs, choice = _calibrated(ballots, consensus, answers, random_state)
-    notes = [*ballots.notes, *notes, *(str(warning.message) for warning in caught), _trust(choice, answers)]
+    notes = [
+        *ballots.notes,
+        *notes_on_single_votes(ballots, consensus.weights),
+        *notes_on_gold,
+        *(str(warning.message) for warning in caught),
+        note_on_confidence(choice, answers),
+    ]
     return _result(ballots, consensus, probs, answers, choice, notes)
 
 
@@ -111,10 +112,8 @@ def _read_votes(
     classes: Sequence[str] | None,
     source_names: Sequence[str] | None,
     item_ids: Sequence[Any] | None,
-    known: Mapping[str, str] | Sequence[Any] | None,
 ) -> Ballots:
     class_names = check_classes(classes)
-    more = [*known.values()] if isinstance(known, Mapping) else []
     if isinstance(votes, (Ballots, Predictions)):
         if not classes is source_names is item_ids is None:
             raise ParameterError(
@@ -129,74 +128,9 @@ def _read_votes(
         raise ParameterError("a table names its items and sources; leave source_names and item_ids out.")
     if isinstance(votes, (str, os.PathLike)):
         path = Path(votes)
-        return ballots_of_table(read_columns(path), str(path), classes=class_names, more_classes=more, files=[path])
+        return ballots_of_table(read_columns(path), str(path), classes=class_names, files=[path])
     columns = votes if isinstance(votes, Mapping) else columns_of_frame(votes)
-    return ballots_of_table(columns, "the table of votes", classes=class_names, more_classes=more)
-
-
-def _read_gold(gold: Any) -> dict[str, str] | list[Any] | None:
-    """Item -> answer, or one answer per item."""
-    if gold is None:
-        return None
-    if isinstance(gold, (str, os.PathLike)):
-        return answers_of(read_columns(Path(gold)), str(gold))
-    if hasattr(gold, "columns"):
-        return answers_of(columns_of_frame(gold), "the table of gold labels")
-    if isinstance(gold, Mapping):
-        return {as_id(item): as_id(label) for item, label in gold.items()}
-    answers = as_array(gold, "gold", "give a table, a mapping of ids to labels, or one label per item")
-    if answers.ndim != 1:
-        raise ShapeError(f"gold has shape {answers.shape}; give one label per item.")
-    return list(answers.tolist())
-
-
-def _match_gold(known: Mapping[str, str] | Sequence[Any] | None, ballots: Ballots) -> tuple[Labels, list[str]]:
-    """(N,) known answers as places of classes, -1 elsewhere, and what there is to say about them."""
-    answers = np.full(len(ballots.item_ids), -1, np.int64)
-    if known is None:
-        return answers, []
-    places = {name: l for l, name in enumerate(ballots.class_names)}
-    if not isinstance(known, Mapping):
-        if len(known) != len(answers):
-            raise LabelError(
-                f"there are {len(known)} gold labels for {len(answers)} items; give one each or a mapping."
-            )
-        named = ["" if label in (-1, None) else _class_name(label, ballots) for label in known]
-        known = {item: label for item, label in zip(ballots.item_ids, named, strict=True) if label}
-    wanted = list(known)
-    matched, as_numbers = match_ids(wanted, ballots.item_ids)
-    for item, place in zip(wanted, matched, strict=True):
-        if known[item] not in places:
-            raise LabelError(
-                f"the gold label of item {item} is {known[item]!r}, and the classes are "
-                f"{', '.join(ballots.class_names)[:200]}; correct it."
-            )
-        if place >= 0:
-            answers[place] = places[known[item]]
-    absent = [item for item, place in zip(wanted, matched, strict=True) if place < 0]
-    if wanted and len(absent) == len(wanted):
-        raise LabelError(
-            f"none of the {len(wanted)} gold items is among the votes: gold has {wanted[0]!r} and the votes have "
-            f"{ballots.item_ids[0]!r}; use the same ids in both."
-        )
-    notes = []
-    if as_numbers:
-        notes.append(
-            "ids of gold items are those of the votes only as numbers (such as 007 and 7); they count as equal."
-        )
-    if absent:
-        notes.append(
-            f"{len(absent)} gold item{'s are' if len(absent) > 1 else ' is'} not in the votes (the first is "
-            f"{absent[0]}); nothing can be learned from {'them' if len(absent) > 1 else 'it'}."
-        )
-    return answers, notes
-
-
-def _class_name(label: Any, ballots: Ballots) -> str:
-    """The name of a class, which an array gives as its place or as its name."""
-    if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < len(ballots.class_names):
-        return ballots.class_names[label]
-    return as_id(label)
+    return ballots_of_table(columns, "the table of votes", classes=class_names)
 
 
 def _calibrated(
@@ -211,22 +145,6 @@ def _calibrated(
     model = fit_dawid_skene(ballots.votes)
     view = View.of(probs, model.probs, consensus.effective_sources)
     return calibrate_on_gold(view, items, own[items], random_state)
-
-
-def _trust(choice: GoldChoice | None, answers: Labels) -> str:
-    """How far the confidence can be trusted."""
-    n_gold = int((answers >= 0).sum())
-    if choice is None and n_gold:
-        few = f"{n_gold} known answer{'s are' if n_gold > 1 else ' is'} too few to calibrate on"
-        return f"{few} ({LEAST_GOLD} are needed).  {_UNCALIBRATED}"
-    if choice is None:
-        return f"No answers are known.  {_UNCALIBRATED}"
-    error = np.sqrt(choice.accuracy * (1 - choice.accuracy) / choice.n_gold)
-    return (
-        f"The confidence is calibrated on {choice.n_gold} known answers ({choice.method}); on answers left out of the "
-        f"fit {100 * choice.accuracy:.1f} ± {100 * error:.1f}% of the labels are right, and the NLL is "
-        f"{choice.nll[choice.method]:.3f} (uncalibrated: {choice.nll['consensus']:.3f})."
-    )
 
 
 def _result(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from veridical._atomic import as_path
+from veridical.combine.combined import Labels
 from veridical.errors import ParameterError, ShapeError, shown
 from veridical.jury.ballots import Ballots
-from veridical.jury.columns import answers_of, columns_of_frame, read_columns
-from veridical.jury.ids import as_id
+from veridical.jury.columns import read_columns
+from veridical.jury.known_answers import KnownAnswers, match_gold, read_gold, warn_of_gold
 from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
 
@@ -30,7 +30,7 @@ def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Seque
     gold : path or mapping of id and label, optional
         Known answers; they become the labels.
     classes : sequence of str, optional
-        All classes in order; by default those that occur.
+        All classes in order; by default those that have votes.  A known answer of another class is an error.
 
     Returns
     -------
@@ -40,8 +40,7 @@ def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Seque
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> import veridical as vd
+    >>>     >>> import veridical as vd
     >>> rows = ["item,source,label", "q1,a,yes", "q1,b,no", "q2,a,yes", "q2,b,yes"]
     >>> _ = Path("votes.csv").write_text("\\n".join(rows))
     >>> votes = vd.load_votes("votes.csv", gold={"q1": "yes"})
@@ -49,31 +48,28 @@ def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Seque
     (('no', 'yes'), ('a', 'b'))
     """
     where = as_path(path)
-    answers = _answers(gold)
-    ballots = ballots_of_table(
-        read_columns(where),
-        str(where),
-        classes=check_classes(classes),
-        more_classes=[] if answers is None else [*answers.values()],
-        files=[where],
-    )
+    known = _answers(gold)
+    ballots = ballots_of_table(read_columns(where), str(where), classes=check_classes(classes), files=[where])
+    if known is None:
+        return predictions_of(ballots)
+    answers, notes = match_gold(known, ballots)
+    warn_of_gold(notes)
     return predictions_of(ballots, answers)
 
 
-def _answers(gold: Any) -> dict[str, str] | None:
-    if gold is None:
-        return None
-    if isinstance(gold, (str, os.PathLike)):
-        return answers_of(read_columns(Path(gold)), str(gold))
-    if hasattr(gold, "columns"):
-        return answers_of(columns_of_frame(gold), "the table of gold labels")
-    if not isinstance(gold, Mapping):
+def _answers(gold: Any) -> KnownAnswers | None:
+    known = read_gold(gold) if gold is None or _is_table(gold) else None
+    if gold is not None and known is None:
         raise ParameterError(f"gold is {shown(gold)}; give a table, or a mapping of ids to labels.")
-    return {as_id(item): as_id(label) for item, label in gold.items()}
+    return known
 
 
-def predictions_of(ballots: Ballots, answers: dict[str, str] | None = None) -> Predictions:
-    """The votes as an array (S, N, L), NaN where a source has none."""
+def _is_table(gold: Any) -> bool:
+    return isinstance(gold, (str, os.PathLike, Mapping)) or hasattr(gold, "columns")
+
+
+def predictions_of(ballots: Ballots, answers: Labels | None = None) -> Predictions:
+    """The votes as an array (S, N, L), NaN where a source has none; answers are places of classes, -1 for none."""
     votes = ballots.votes
     if int(np.prod(votes.shape, dtype=object)) > _MOST_NUMBERS:
         n_sources, n_items, n_classes = votes.shape
@@ -85,7 +81,7 @@ def predictions_of(ballots: Ballots, answers: dict[str, str] | None = None) -> P
     probs[votes.sources, votes.items] = 0.0
     probs[votes.sources[votes.entries], votes.items[votes.entries], votes.labels] = votes.values
     ids = [ballots.item_ids[n] for n in ballots.answered]
-    labels = None if answers is None else [answers.get(item) for item in ids]
+    labels = None if answers is None else answers[ballots.answered]
     predictions = Predictions(
         probs,
         labels,

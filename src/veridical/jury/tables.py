@@ -12,7 +12,18 @@ import numpy as np
 from veridical.combine.combined import Floats
 from veridical.errors import FileFormatError, LabelError, NotFiniteError, NotNormalisedError, ParameterError, shown
 from veridical.jury.ballots import Ballots, make_ballots
-from veridical.jury.columns import CONFIDENCE, ITEM, LABEL, RESERVED, SOURCE, Columns, check_lengths, column, has_column
+from veridical.jury.columns import (
+    CONFIDENCE,
+    ITEM,
+    LABEL,
+    RESERVED,
+    SOURCE,
+    Columns,
+    check_lengths,
+    column,
+    has_column,
+    one_of,
+)
 from veridical.jury.ids import as_id, in_order
 from veridical.predictions.validation import check_names
 
@@ -27,7 +38,6 @@ def ballots_of_table(
     where: str,
     *,
     classes: Sequence[str] | None = None,
-    more_classes: Sequence[str] = (),
     files: Sequence[Path] = (),
 ) -> Ballots:
     """Votes of a long table.
@@ -39,8 +49,6 @@ def ballots_of_table(
         What the table is called in a message.
     classes : sequence of str, optional
         All classes, in order; a vote for any other is an error.  By default the classes are those that have votes.
-    more_classes : sequence of str
-        Classes that exist besides those that have votes: answers in a file of gold labels.
     """
     check_lengths(columns, where)
     ids = [as_id(value) for value in column(columns, ITEM, where)]
@@ -53,7 +61,7 @@ def ballots_of_table(
     item_ids, items = _numbered(ids)
     source_names, sources = _numbered(names)
     if has_column(columns, LABEL):
-        class_names, rows, labels, values, notes = _labels(columns, where, classes, more_classes)
+        class_names, rows, labels, values, notes = _labels(columns, where, classes)
     else:
         class_names, rows, labels, values, notes = _probabilities(columns, where, classes)
     notes += _repeated(items, sources, rows, item_ids, source_names)
@@ -79,12 +87,10 @@ def _numbered(names: Sequence[str]) -> tuple[list[str], Any]:
     return list(places), rows
 
 
-def _labels(
-    columns: Columns, where: str, classes: Sequence[str] | None, more_classes: Sequence[str]
-) -> tuple[list[str], Any, Any, Any, list[str]]:
+def _labels(columns: Columns, where: str, classes: Sequence[str] | None) -> tuple[list[str], Any, Any, Any, list[str]]:
     """Classes; row, label and value of each vote; notes."""
     texts = [as_id(value) for value in column(columns, LABEL, where)]
-    class_names = [*classes] if classes is not None else in_order({*texts, *more_classes} - {""})
+    class_names = [*classes] if classes is not None else in_order({*texts} - {""})
     places = {name: l for l, name in enumerate(class_names)} | {"": -1}
     unknown = next((row for row, text in enumerate(texts) if text not in places), None)
     if unknown is not None:
@@ -136,7 +142,8 @@ def _probabilities(
     if len(named) < 2:
         raise FileFormatError(
             f"{where} has no column label and fewer than two columns of probabilities (columns: "
-            f"{', '.join(columns)[:200]}); write item, source and label, or a column per class."
+            f"{', '.join(columns)[:200]}); name the column of votes {one_of(LABEL)}, or write one column of "
+            "probabilities per class."
         )
     if classes is not None and [*classes] != class_names:
         raise LabelError(
