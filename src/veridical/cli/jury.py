@@ -18,7 +18,7 @@ def _split_classes(ctx: click.Context, param: click.Parameter, value: str | None
 @click.command()
 @click.argument("votes", type=click.Path())
 @click.option("--gold", type=click.Path(), help="Known answers to some items: a table with the columns item and label.")
-@click.option("--classes", callback=_split_classes, metavar="A,B,...", help="All classes; default: those that have votes.")
+@click.option("--classes", callback=_split_classes, metavar="A,B,...", help="All classes; default: those with votes.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False), help="A .csv file to write the answers to.")
 @click.option("--report", "report_path", type=click.Path(dir_okay=False), help="Also write an HTML report.")
 @seed_option
