@@ -20,7 +20,7 @@ LABEL = ("label", "vote", "answer")
 GOLD = (*LABEL, "gold", "truth")
 CONFIDENCE = ("confidence",)
 #: Names that count only where no other column has the meaning: a table may also number its rows.
-_WEAK = {ITEM: ("id",)}
+_WEAK: dict[tuple[str, ...], tuple[str, ...]] = {ITEM: ("id",)}
 RESERVED = (*ITEM, *_WEAK[ITEM], *SOURCE, *LABEL, *CONFIDENCE)
 
 Columns = Mapping[str, Sequence[Any]]
