@@ -63,6 +63,14 @@ def test_figure_was_drawn_from_these_numbers(name):
         assert picture.info["Description"] == make.checksum(numbers_of(name))
 
 
+def test_difference_in_code_is_that_of_the_table():
+    """The page on noise floors shows the same comparison in a table and as the output of code."""
+    page = (DOCS / "learn" / "noise-floors.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^(\S+) points, from (\S+) to (\S+)$", page, flags=re.MULTILINE)
+    (row,) = (row for row in numbers_of("difference")["rows"] if row[:2] == ["ptde-kde", "ece"])
+    assert [float(number) for number in shown] == row[2:]
+
+
 def test_every_picture_has_a_script():
     """Those of the reproduction are written by ``veridical reproduce``, the report's by a browser."""
     pictures = {path for page in PAGES for path in pictures_of(page)}

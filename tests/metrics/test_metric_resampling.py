@@ -69,6 +69,16 @@ class TestBootstrap:
         assert basic.high == pytest.approx(2 * basic.value - percentile.low)
         assert percentile.low == pytest.approx(np.quantile(percentile.draws, 0.025))
 
+    @pytest.mark.parametrize("name", ["ece", "ks_error", "ece_kde"])
+    def test_basic_interval_of_calibrated_confidences_contains_its_value(self, name):
+        """Every resample has a larger error than the sample, so that the mirrored interval would lie below it."""
+        confidence = np.repeat([0.55, 0.65, 0.75, 0.85, 0.95], 40)
+        correct = np.concatenate([np.arange(40) < 40 * level for level in (0.55, 0.65, 0.75, 0.85, 0.95)])
+        basic = metrics.bootstrap(name, correct, confidence, n_resamples=200)
+        assert 0 <= basic.low <= basic.value <= basic.high
+        row = metrics.summary(correct, confidence, intervals=True, n_resamples=200)[name]
+        assert row.low <= row.value <= row.high
+
     @pytest.mark.compiled
     def test_basic_interval_covers_the_true_error_where_percentiles_miss_it(self):
         """Mildly over-confident: the true ECE is the mean gap, 4 %."""

@@ -27,8 +27,8 @@ class Bootstrap:
     value : float
         On the sample itself.
     low, high : float
-        Within what the metric can be.  Where ``value`` is infinite: the lowest finite draw (if any) and infinity;
-        where it is undefined, NaN.
+        Within what the metric can be; a basic interval contains ``value``.  Where ``value`` is infinite: the lowest
+        finite draw (if any) and infinity; where it is undefined, NaN.
     confidence_level : float
     standard_error : float
         Standard deviation over the resamples; NaN where ``value`` is not finite.
@@ -98,7 +98,8 @@ def interval_of(
 ) -> tuple[float, float]:
     """The interval's ends, from ``least`` to ``most``; draws on which the metric is undefined (NaN) are left out.
 
-    The interval of an infinite value reaches from the furthest finite draw to infinity.
+    The interval of an infinite value reaches from the furthest finite draw to infinity.  A basic interval that
+    would end before the value, because resampling adds more to the metric than it spreads it, ends at the value.
     """
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
     check_choice(method, INTERVALS, "method")
@@ -112,7 +113,7 @@ def interval_of(
     tail = (1 - level) / 2
     low, high = (float(end) for end in np.quantile(defined_only(draws), (tail, 1 - tail)))
     if method == "basic":
-        low, high = 2 * value - high, 2 * value - low
+        low, high = min(2 * value - high, value), max(2 * value - low, value)
     return min(max(low, least), most), min(max(high, least), most)
 
 
