@@ -33,8 +33,8 @@ def text_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    """Whether a cell begins as a number does, or is empty."""
-    return not cell or cell.lstrip("+-−.")[:1].isdigit() or cell in ("infinite", "undefined")
+    """Whether a cell begins as a number does, is empty, or stands for a number that is not known."""
+    return not cell or cell.lstrip("+-−.")[:1].isdigit() or cell in ("infinite", "undefined", "–")
 
 
 def html_table(heading: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:

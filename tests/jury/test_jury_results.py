@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -77,8 +78,8 @@ def test_jurors_without_gold_have_no_accuracy():
     assert [juror.n_gold for juror in result.jurors] == [1, 0]
     assert [juror.accuracy for juror in result.jurors] == [1.0, None]
     heading, rows = result.rows()
-    assert heading == ["juror", "skill", "weight", "votes", "agrees", "right", "dep.", "on"]
-    assert {row[0]: row[5] for row in rows} == {"0": "100.0", "1": ""}
+    assert heading == ["juror", "skill", "weight", "votes", "agrees", "right", "dep.", "shared", "on"]
+    assert {row[0]: row[5] for row in rows} == {"0": "100.0 of 1", "1": ""}
     assert "right" not in vd.judge(votes).rows()[0]
 
 
@@ -330,7 +331,11 @@ def test_page_shows_the_jurors_with_the_most_votes(monkeypatch):
     assert "often" in figure
     assert "always" in figure
     assert "seldom" not in figure
-    assert "<p>Not shown, with smaller weights: 2 jurors.</p>" in page
+    table = page[page.index('id="juror-table"') : page.index("<figure>")]
+    # The largest and the lowest by weight times votes; of equal ones the last.
+    names = re.findall(r'<th scope="row"[^>]*>(\w+)<', table)
+    assert names == ["always", "seldom"]
+    assert "<p>Not shown, those in the middle by weight times votes: 2 jurors.</p>" in page
 
 
 def test_many_jurors_are_counted_in_the_terminal(tmp_path):
@@ -340,7 +345,8 @@ def test_many_jurors_are_counted_in_the_terminal(tmp_path):
     (tmp_path / "votes.csv").write_text("item,source,label\n" + "\n".join(rows) + "\n")
     done = veridical("jury", tmp_path / "votes.csv")
     assert done.returncode == 0, done.stderr
-    assert sum(line.startswith("juror-") for line in done.stdout.splitlines()) == 30
+    table = done.stdout[: done.stdout.index("Not shown")]
+    assert sum(line.startswith("juror-") for line in table.splitlines()) == 30
     assert "Not shown, with smaller weights: 3 jurors; --json and --report show them." in " ".join(done.stdout.split())
     quiet = veridical("jury", tmp_path / "votes.csv", "--quiet", "-o", tmp_path / "answers.csv")
     assert (quiet.returncode, quiet.stdout) == (0, "")

@@ -9,6 +9,8 @@ from veridical.cli.output import Output
 
 #: Rows of the table of jurors in the terminal.
 MOST_ROWS = 30
+#: Rows of the table of jurors to look at.
+MOST_FINDINGS = 12
 
 
 def _split_classes(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
@@ -68,16 +70,25 @@ def command(
 
 
 def print_jury(result: object, output: Output) -> None:
-    """Facts, the table of jurors and notes."""
+    """Facts, the table of jurors, jurors to look at, and notes."""
     from veridical.jury import JuryResult
+    from veridical.jury.result import DASH
 
     assert isinstance(result, JuryResult)
     output.text(repr(result))
+    output.text(result.independence_in_words())
     heading, rows = result.rows()
-    output.table(heading, rows[:MOST_ROWS], title="Jurors by weight; agreement with the answers, and accuracy, in %")
-    n_left_out = len(rows) - MOST_ROWS
-    if n_left_out > 0:
-        jurors = f"{n_left_out} juror{'s' * (n_left_out != 1)}"
-        output.text(f"Not shown, with smaller weights: {jurors}; --json and --report show them.")
+    title = f"Jurors by weight; agrees and right (of known answers) in %; {DASH}"
+    output.table(heading, rows[:MOST_ROWS], title=title)
+    _say_left_out(len(rows) - MOST_ROWS, "Not shown, with smaller weights", output)
+    if result.jurors_to_check:
+        rows = [[finding.juror, finding.text] for finding in result.jurors_to_check]
+        output.table(["juror", "finding"], rows[:MOST_FINDINGS], title="Jurors to look at", of_words=True)
+        _say_left_out(len(rows) - MOST_FINDINGS, "Also to look at", output)
     for note in result.notes:
         output.text(note)
+
+
+def _say_left_out(n_left_out: int, what: str, output: Output) -> None:
+    if n_left_out > 0:
+        output.text(f"{what}: {n_left_out} juror{'s' * (n_left_out != 1)}; --json and --report show them.")

@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 
 from veridical.combine import Consensus
-from veridical.combine.across_samples.votes import Votes, consensus_of_votes
+from veridical.combine.across_samples.votes import consensus_of_votes
 from veridical.combine.combined import Floats, Labels
 from veridical.errors import CampsWarning, ParameterError
 from veridical.jury.ballots import Ballots, ballots_of_labels, ballots_of_predictions
 from veridical.jury.columns import columns_of_frame, read_columns
 from veridical.jury.dawid_skene import fit_dawid_skene
+from veridical.jury.findings import find_jurors_to_check, notes_on_findings
 from veridical.jury.gold import LEAST_GOLD, GoldChoice, View, calibrate_on_gold
+from veridical.jury.jurors import describe_jurors, is_counted
 from veridical.jury.known_answers import match_gold, read_gold, warn_of_gold
 from veridical.jury.notes import note_on_confidence, notes_on_mismatch, notes_on_single_votes
-from veridical.jury.result import Juror, JuryResult
+from veridical.jury.pairs import count_independent, pairs_of
+from veridical.jury.result import JuryResult
 from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
 from veridical.predictions.validation import check_seed
@@ -97,14 +100,33 @@ def judge(
     notes_on_gold += notes_on_mismatch(ballots, consensus, answers)
     warn_of_gold(notes_on_gold)
     probs, choice = _calibrated(ballots, consensus, answers, random_state)
+    label = probs.argmax(axis=1) if choice is not None else consensus.prediction
+    pairs = pairs_of(ballots.votes, consensus.dependence)
+    jurors = describe_jurors(ballots, consensus, pairs, label, answers[ballots.answered])
+    findings = find_jurors_to_check(ballots.votes, consensus, jurors, pairs, label, ballots.class_names)
     notes = [
         *ballots.notes,
         *notes_on_single_votes(ballots, consensus.weights),
         *notes_on_gold,
         *(str(warning.message) for warning in caught),
+        *notes_on_findings(findings, ballots.n_votes),
         note_on_confidence(choice, answers),
     ]
-    return _result(ballots, consensus, probs, answers, choice, notes)
+    counted = np.array([is_counted(juror) for juror in jurors])
+    return JuryResult(
+        ballots.item_ids,
+        ballots.class_names,
+        **_answers(ballots, consensus, probs, label),
+        gold=answers,
+        jurors=jurors,
+        jurors_to_check=findings,
+        dependence=pairs.dependence,
+        effective_jurors_overall=count_independent(pairs.dependence, counted),
+        consensus=consensus,
+        calibration=choice,
+        notes=tuple(notes),
+        files=ballots.files,
+    )
 
 
 def _read_votes(
@@ -147,79 +169,19 @@ def _calibrated(
     return calibrate_on_gold(view, items, own[items], random_state)
 
 
-def _result(
-    ballots: Ballots,
-    consensus: Consensus,
-    probs: Floats,
-    answers: Labels,
-    choice: GoldChoice | None,
-    notes: Sequence[str],
-) -> JuryResult:
+def _answers(ballots: Ballots, consensus: Consensus, probs: Floats, label: Labels) -> dict[str, Any]:
+    """What is known of every item, also of those without votes."""
     n_items, answered = len(ballots.item_ids), ballots.answered
-    everyone = np.full((n_items, len(ballots.class_names)), np.nan)
-    everyone[answered] = probs
-    label, confidence, effective = np.full(n_items, -1, np.int64), np.full(n_items, np.nan), np.zeros(n_items)
-    label[answered] = probs.argmax(axis=1) if choice is not None else consensus.prediction
-    confidence[answered] = probs[np.arange(len(answered)), label[answered]]
-    effective[answered] = consensus.effective_sources
-    n_votes = np.zeros(n_items, np.int64)
-    n_votes[answered] = np.bincount(ballots.votes.items, minlength=len(answered))
-    return JuryResult(
-        ballots.item_ids,
-        ballots.class_names,
-        everyone,
-        label,
-        confidence,
-        effective,
-        n_votes,
-        answers,
-        _jurors(ballots, consensus, label[answered], answers[answered]),
-        consensus,
-        choice,
-        tuple(notes),
-        ballots.files,
-    )
-
-
-def _jurors(ballots: Ballots, consensus: Consensus, label: Labels, answers: Labels) -> tuple[Juror, ...]:
-    votes = ballots.votes
-    n_votes = np.bincount(votes.sources, minlength=votes.shape[0])
-    agreement, _ = _share_of_votes(votes, label)
-    accuracy, n_gold = _share_of_votes(votes, answers)
-    typical = float(n_votes @ consensus.weights / max(n_votes.sum(), 1)) or 1.0
-    nearest, dependence = _nearest(consensus)
-    return tuple(
-        Juror(
-            name,
-            float(consensus.skill[s]),
-            float(consensus.weights[s] / typical),
-            float(dependence[s]),
-            ballots.source_names[nearest[s]] if dependence[s] > 0 else None,
-            int(n_votes[s]),
-            float(agreement[s]),
-            float(accuracy[s]) if n_gold[s] else None,
-            int(n_gold[s]),
-        )
-        for s, name in enumerate(ballots.source_names)
-    )
-
-
-def _nearest(consensus: Consensus) -> tuple[Labels, Floats]:
-    """The other source that each depends on most, and how much; row by row, without a copy of the matrix."""
-    n_sources = len(consensus.skill)
-    nearest, dependence = np.zeros(n_sources, np.int64), np.zeros(n_sources)
-    for s in range(n_sources):
-        row = consensus.dependence[s].copy()
-        row[s] = -1.0
-        nearest[s] = row.argmax()
-        dependence[s] = max(float(row[nearest[s]]), 0.0)
-    return nearest, dependence
-
-
-def _share_of_votes(votes: Votes, labels: Labels) -> tuple[Floats, Labels]:
-    """(S,) share of each source's votes that are these labels, among items that have one, and how many those are."""
-    known = labels[votes.items] >= 0
-    n_known = np.bincount(votes.sources[known], minlength=votes.shape[0])
-    same = votes.labels == labels[votes.items[votes.entries]]
-    agreed = np.bincount(votes.sources[votes.entries[same]], weights=votes.values[same], minlength=votes.shape[0])
-    return agreed / np.maximum(n_known, 1), n_known
+    columns = {
+        "probs": np.full((n_items, len(ballots.class_names)), np.nan),
+        "label": np.full(n_items, -1, np.int64),
+        "confidence": np.full(n_items, np.nan),
+        "effective_jurors": np.zeros(n_items),
+        "n_votes": np.zeros(n_items, np.int64),
+    }
+    columns["probs"][answered] = probs
+    columns["label"][answered] = label
+    columns["confidence"][answered] = probs[np.arange(len(answered)), label]
+    columns["effective_jurors"][answered] = consensus.effective_sources
+    columns["n_votes"][answered] = np.bincount(ballots.votes.items, minlength=len(answered))
+    return columns

@@ -19,53 +19,17 @@ from veridical._version import versions
 from veridical.combine import Consensus
 from veridical.combine.combined import Floats, Labels
 from veridical.errors import FileFormatError, ParameterError
+from veridical.jury.findings import JurorFinding
 from veridical.jury.gold import GoldChoice
+from veridical.jury.jurors import Juror, is_counted
+from veridical.jury.pairs import LEAST_VOTES
 from veridical.jury.tables import PROBABILITY
 
+#: What a table shows where votes are too few, and what it means.
+UNKNOWN = "–"
+DASH = f"{UNKNOWN}: fewer than {LEAST_VOTES} votes or shared items"
 #: Version of the JSON that ``to_dict`` gives.
 _SCHEMA = 1
-
-
-@dataclass(frozen=True)
-class Juror:
-    """One source of votes.
-
-    Attributes
-    ----------
-    name : str
-    skill : float
-        Correlation with what all jurors see, from 0 to 0.98.
-    weight : float
-        What a vote counts, apart from its dependence on others; the mean over all votes is one.
-    dependence : float
-        The largest dependence on another juror, from 0 to 1.
-    depends_on : str or None
-        Whose votes that is about; None where it is 0.
-    n_votes : int
-    agreement : float
-        Share of its votes that are the jury's answer.
-    accuracy : float or None
-        Share of its votes that are right, where answers are known.
-    n_gold : int
-        Votes on items whose answer is known.
-
-    Examples
-    --------
-    >>> import veridical as vd
-    >>> juror = vd.judge(vd.load_demo_jury().select(samples=slice(300))).ranked_jurors()[0]
-    >>> bool(0 < juror.skill < 1), juror.n_votes <= 300
-    (True, True)
-    """
-
-    name: str
-    skill: float
-    weight: float
-    dependence: float
-    depends_on: str | None
-    n_votes: int
-    agreement: float
-    accuracy: float | None
-    n_gold: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,11 +46,19 @@ class JuryResult(TableResult):
     confidence : (N,) float64
         Its probability.
     effective_jurors : (N,) float64
-        How many independent jurors with weight have voted.
+        How many independent jurors with a weight have voted on each item.
     n_votes : (N,) int64
     gold : (N,) int64
         Known answers, -1 elsewhere.
     jurors : tuple of Juror
+    jurors_to_check : tuple of JurorFinding
+        Jurors to look at: suspected copies, answers that never vary, and skill near zero.
+    dependence : (S, S) float32
+        What two jurors share beyond the common answer, from 0 to 1 (copies); NaN for those with fewer than 20 shared
+        items, of whom too little is known.  The consensus weighs their votes with ``consensus.dependence``.
+    effective_jurors_overall : float or None
+        How many independent jurors would have voted if all had, of those with a weight and 20 votes or more: the sum of
+        1 / (sum of a juror's dependence on all of them, itself included), copies counted once; None without any.
     consensus : Consensus
         Of the answered items, before any calibration.
     calibration : GoldChoice or None
@@ -111,6 +83,9 @@ class JuryResult(TableResult):
     n_votes: Labels
     gold: Labels
     jurors: tuple[Juror, ...]
+    jurors_to_check: tuple[JurorFinding, ...]
+    dependence: npt.NDArray[np.float32]
+    effective_jurors_overall: float | None
     consensus: Consensus
     calibration: GoldChoice | None
     notes: tuple[str, ...]
@@ -140,25 +115,39 @@ class JuryResult(TableResult):
         """The jurors, the one with the largest weight first."""
         return sorted(self.jurors, key=lambda juror: (-juror.weight, juror.name))
 
+    @property
+    def n_counted_jurors(self) -> int:
+        """How many jurors ``effective_jurors_overall`` is about: those with a weight and 20 votes or more."""
+        return sum(map(is_counted, self.jurors))
+
+    def independence_in_words(self) -> str:
+        """How many independent jurors there are overall, in a sentence."""
+        if self.effective_jurors_overall is None:
+            return f"No juror has a weight and {LEAST_VOTES} votes; who repeats whom cannot be known."
+        counted = f"{self.n_counted_jurors:,} with a weight and {LEAST_VOTES} votes or more"
+        return f"Independent jurors overall: {self.effective_jurors_overall:.1f}, of {counted}."
+
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows: the jurors by weight."""
         with_gold = any(juror.accuracy is not None for juror in self.jurors)
-        heading = ["juror", "skill", "weight", "votes", "agrees", *["right"] * with_gold, "dep.", "on"]
+        heading = ["juror", "skill", "weight", "votes", "agrees", *["right"] * with_gold, "dep.", "shared", "on"]
         rows = []
         for juror in self.ranked_jurors():
-            right = "" if juror.accuracy is None else f"{100 * juror.accuracy:.1f}"
+            right = "" if juror.accuracy is None else f"{100 * juror.accuracy:.1f} of {juror.n_gold:,}"
             figures = [
-                f"{juror.skill:.2f}",
+                UNKNOWN if juror.skill is None else f"{juror.skill:.2f}",
                 f"{juror.weight:.2f}",
                 f"{juror.n_votes:,}",
                 f"{100 * juror.agreement:.1f}",
+                *[right] * with_gold,
+                UNKNOWN if juror.dependence is None else f"{juror.dependence:.2f}",
+                f"{juror.n_shared:,}" if juror.n_shared else "",
             ]
-            on = printable(juror.depends_on or "")
-            rows.append([printable(juror.name), *figures, *[right] * with_gold, f"{juror.dependence:.2f}", on])
+            rows.append([printable(juror.name), *figures, printable(juror.depends_on or "")])
         return heading, rows
 
     def _caption(self) -> str:
-        return "jurors by weight; agreement with the answers and accuracy in %"
+        return f"jurors by weight; agreement in %, right in % of so many known answers; {DASH}"
 
     def _records(self) -> list[dict[str, Any]]:
         return [{**juror.__dict__} for juror in self.ranked_jurors()]
@@ -183,6 +172,8 @@ class JuryResult(TableResult):
                 for n in shown
             ],
             "jurors": self._records(),
+            "effective_jurors": self.effective_jurors_overall,
+            "jurors_to_check": [{**finding.__dict__} for finding in self.jurors_to_check],
             "camps": [list(camp.names) for camp in self.consensus.camps],
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             "notes": list(self.notes),

@@ -13,13 +13,15 @@ from veridical._names import printable
 from veridical._outputs import check_outputs, check_report_target
 from veridical.jury import JuryResult
 from veridical.jury.clusters import order_by_dependence
+from veridical.jury.pairs import LEAST_VOTES
+from veridical.jury.result import DASH
 from veridical.plots.sources import dependence_matrix, matrix_legend
 from veridical.report.html_page import page_resource, page_template, theme_css
 from veridical.report.svg import Drawing, inline_svg, new_axes
 from veridical.report.tables import text_table
 
 #: The matrix shows at most so many jurors, those with the most votes; tables show so many rows.
-_MOST_IN_MATRIX, _MOST_JURORS, _MOST_ITEMS = 60, 500, 25
+_MOST_IN_MATRIX, _MOST_JURORS, _MOST_ITEMS = 60, 2000, 25
 _UNCERTAIN = ("item", "label", "confidence", "runner-up", "votes", "independent")
 
 
@@ -32,14 +34,16 @@ def write_jury_report(result: JuryResult, path: str | Path, *, title: str = "The
 
 def render_jury(result: JuryResult, title: str = "The jury") -> str:
     """The page as one HTML document without scripts."""
-    heading, rows = result.rows()
+    heading, rows, n_left_out = _jurors(result)
+    findings = [[finding.juror, finding.text] for finding in result.jurors_to_check[:_MOST_JURORS]]
     return page_template("jury.html.j2").render(
         title=printable(title),
         style=Markup(theme_css() + "\n" + page_resource("page.css")),
         tiles=_tiles(result),
         notes=[printable(note) for note in result.notes],
-        jurors=text_table("Jurors by weight", heading, rows[:_MOST_JURORS]),
-        n_left_out=max(len(rows) - _MOST_JURORS, 0),
+        jurors=text_table(f"Jurors by weight; {DASH}", heading, rows),
+        n_left_out=n_left_out,
+        findings=text_table("Jurors to look at", ["juror", "finding"], findings) if findings else None,
         **_matrix(result),
         n_in_matrix=min(len(result.jurors), _MOST_IN_MATRIX),
         uncertain=text_table("Answers with the lowest confidence", _UNCERTAIN, _uncertain(result)),
@@ -54,6 +58,7 @@ def _tiles(result: JuryResult) -> list[tuple[str, str, str]]:
         ("Items", f"{len(result.item_ids):,}", f"{int(answered.sum()):,} with votes"),
         ("Jurors", f"{len(result.jurors):,}", f"{int(result.n_votes.sum()):,} votes"),
         ("Independent jurors per item", f"{effective:.1f}", f"of {votes:.1f} that voted"),
+        *_overall(result),
         ("Mean confidence", f"{100 * float(result.confidence[answered].mean()):.1f}%", "of the answers"),
     ]
     if result.calibration is not None:
@@ -62,14 +67,37 @@ def _tiles(result: JuryResult) -> list[tuple[str, str, str]]:
     return tiles
 
 
+def _overall(result: JuryResult) -> list[tuple[str, str, str]]:
+    """A tile with the number of independent jurors overall, where it is known."""
+    if result.effective_jurors_overall is None:
+        return []
+    counted = f"of {result.n_counted_jurors:,} with weight and {LEAST_VOTES}+ votes"
+    return [("Independent jurors overall", f"{result.effective_jurors_overall:,.1f}", counted)]
+
+
+def _jurors(result: JuryResult) -> tuple[list[str], list[list[str]], int]:
+    """Heading and rows of the table of jurors, and how many are left out: those in the middle by weight times votes."""
+    heading, rows = result.rows()
+    n_left_out = max(len(rows) - _MOST_JURORS, 0)
+    if not n_left_out:
+        return heading, rows, 0
+    influence = np.array([juror.weight * juror.n_votes for juror in result.ranked_jurors()])
+    order = np.argsort(-influence, kind="stable")
+    n_first = (_MOST_JURORS + 1) // 2
+    shown = np.sort(np.concatenate([order[:n_first], order[len(order) - (_MOST_JURORS - n_first) :]]))
+    return heading, [rows[s] for s in shown], n_left_out
+
+
 def _matrix(result: JuryResult) -> dict[str, Any]:
     """The dependence of the jurors with the most votes, as a figure and the meaning of its colours."""
     if len(result.jurors) < 2:
         return {"matrix": None, "legend": []}
     n_votes = np.array([juror.n_votes for juror in result.jurors])
     shown = np.sort(np.argsort(-n_votes, kind="stable")[:_MOST_IN_MATRIX])
-    dependence = result.consensus.dependence[np.ix_(shown, shown)]
-    order = order_by_dependence(dependence)
+    dependence = result.dependence[np.ix_(shown, shown)].astype(np.float64)
+    if np.isnan(dependence[~np.eye(len(shown), dtype=bool)]).all():
+        return {"matrix": None, "legend": []}
+    order = order_by_dependence(np.nan_to_num(dependence))
     names = [result.jurors[shown[s]].name for s in order]
     figure, axes = new_axes(7.2, 7.2, left=1.2, bottom=1.2)
     dependence_matrix(dependence[np.ix_(order, order)], names, legend=False, ax=axes)
