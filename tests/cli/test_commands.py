@@ -137,7 +137,7 @@ def test_compare_prints_all_methods(files):
 def test_inspect_prints_sources_and_warnings(files):
     done = veridical("inspect", files / "preds.npz")
     assert done.returncode == 0, done.stderr
-    assert "Trusted least" in done.stdout
+    assert "What sources are worth" in done.stdout
     assert_fits(done.stdout)
     content = json.loads(veridical("inspect", files / "probs.npy", "--json").stdout)
     assert content["sources"][0]["accuracy"] is None

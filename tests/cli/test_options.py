@@ -286,10 +286,14 @@ def test_inspect_prints_sources_value_and_notes(folder, predictions):
     text = veridical("inspect", folder / "p.npz").stdout
     inspection = vd.inspect(predictions)
     assert text.startswith("Predictions(3 sources, 60 samples, 3 classes, kind='probs', float64, labelled)\n")
-    assert f"Trusted least: {inspection.sources[inspection.outlier].name}" in text
-    assert "What sources are worth" in text
+    assert "Trusted least" not in text  # trust is about agreement; there are labels
+    assert "3 sources, all 60 samples; in %\n" in text
+    assert f"What sources are worth, on the half of the samples ({inspection.value.n_samples})" in text
+    for heading in ("agrees with mean", "agrees with others", "accuracy alone", "accuracy without it (95%)"):
+        assert heading in text
     unlabelled = veridical("inspect", folder / "scores.npy", "--kind", "logits").stdout
     assert "What sources are worth" not in unlabelled
+    assert "Trusted least, as it agrees least with the others: " in unlabelled
     assert "Note: There are no labels: accuracy and calibration cannot be measured." in unlabelled
 
 

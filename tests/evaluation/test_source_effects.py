@@ -100,6 +100,18 @@ def test_smaller_sets_on_the_path_are_worse_by_more_than_chance(predictions):
 
 
 @pytest.mark.compiled
+def test_subset_of_one_source_is_as_accurate_as_that_source(rng):
+    """Sums in another order must not decide ties between classes."""
+    labels = rng.integers(0, 4, 800)
+    votes = np.where(rng.random((800, 10)) < 0.6, labels[:, None], rng.integers(0, 4, (800, 10)))
+    shares = np.stack([(votes == label).mean(axis=1) for label in range(4)], axis=1)
+    flat = 0.22 + 0.12 * rng.dirichlet(np.ones(4), (4, 800))
+    value = vd.inspect(vd.Predictions(np.concatenate((shares[None], flat)), labels)).value
+    assert value.subset == (0,)
+    assert value.accuracy + value.subset_accuracy.value == pytest.approx(value.sources[0].accuracy)
+
+
+@pytest.mark.compiled
 def test_best_source_is_chosen_on_one_half_and_scored_on_the_other(predictions):
     value = vd.inspect(predictions).value
     split = half_split(predictions, 0)
@@ -190,16 +202,90 @@ def test_sentence_compares_the_best_source_with_the_mean():
     sources = [source("a", effect(0.05)), source("b", effect(0.05), accuracy=0.875, nll=0.4321)]
     value = values_of(sources, best=1, best_nll=effect(0.0), best_accuracy=effect(0.0))
     assert value.sentences == (
-        "The mean is not better than its best source, b: accuracy 87.5% and NLL 0.432 against 85.0% and 0.500.",
+        "The mean is not better than its best source, b: accuracy 87.5% against 85.0%, NLL 0.432 against 0.500.",
     )
+
+
+def test_sentence_on_the_best_source_says_where_the_mean_is_better():
+    sources = [source("a", effect(0.05)), source("b", effect(0.05), accuracy=0.845, nll=0.4321)]
+    value = values_of(sources, best=1, best_nll=effect(-0.068), best_accuracy=effect(-0.005))
+    assert value.sentences == (
+        "In NLL the mean is not better than its best source, b: 0.432 against 0.500. The mean is more accurate, but "
+        "not by more than chance: accuracy 84.5% against 85.0%.",
+    )
+    value = values_of(sources, best=1, best_nll=effect(0.005), best_accuracy=effect(0.005))
+    assert value.best_sentence.startswith("The mean cannot be told from its best source, b: accuracy")
+
+
+def test_sentence_names_a_subset_that_is_better():
+    sources = [source(f"s{k}", effect(0.05)) for k in range(4)]
+    (sentence,) = values_of(sources, subset=(1, 2), subset_nll=effect(-0.14)).sentences
+    assert sentence == (
+        "The mean of 2 of the 4 sources (s1 and s2) is better than that of all: NLL 0.360 against 0.500 (difference "
+        "-0.140, -0.150 to -0.130), accuracy 84.0% against 85.0% (difference -1.0, -2.0 to +0.0 points)."
+    )
+    (alone,) = values_of(sources, subset=(3,), subset_nll=effect(0.0)).sentences
+    assert alone.startswith("s3 alone cannot be told from the mean of all 4 sources: NLL 0.500 against 0.500 (")
+
+
+def test_sentence_names_harmful_sources():
+    (one,) = values_of([source("a", effect(0.05)), source("b", effect(-0.05))]).sentences
+    assert one == "b harms the others: without it the NLL of the mean falls (-0.050, -0.060 to -0.040)."
+    (two,) = values_of([source("a", effect(-0.02)), source("b", effect(-0.05))]).sentences
+    assert two == (
+        "a and b harm the others: without any one of them the NLL of the mean falls (a -0.020, -0.030 to -0.010; "
+        "b -0.050, -0.060 to -0.040)."
+    )
+
+
+def test_infinite_nll_is_marked():
+    value = values_of([source("a", effect(0.05), zeros=3), source("b", effect(0.05))])
+    assert [row[2] for row in value.rows()[1]] == ["0.600†", "0.600"]
+    assert value.sentences == (
+        "† In truth infinite: a gives some labels probability 0; to compare NLLs, a probability counts as at least "
+        "1e-12.",
+    )
+
+
+@pytest.mark.compiled
+def test_zeros_are_where_the_metric_is_infinite(predictions):
+    probs = predictions.values.copy()
+    probs[1, :40] = 1 - np.eye(3)[predictions.labels[:40]]
+    probs[1] /= probs[1].sum(axis=1, keepdims=True)
+    holed = vd.Predictions(probs, predictions.labels)
+    scored = half_split(holed, 0).scored_on
+    zeros = [facts.zeros for facts in vd.inspect(holed).value.sources]
+    assert zeros == [0, int((scored < 40).sum()), 0, 0, 0]
+    assert np.isinf(vd.metrics.nll(holed.labels[scored], probs[1, scored]))
+
+
+@pytest.mark.compiled
+def test_every_source_is_compared_with_the_mean():
+    """The source with the lowest NLL is less accurate than the mean; another one beats the mean in both."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 1500)
+    wrong, both = rng.random(1500) < 0.1, rng.random(1500) < 0.5
+
+    def named(is_wrong, confidence):
+        chosen = np.where(is_wrong, (labels + 1) % 4, labels)
+        return np.where(np.eye(4)[chosen] > 0, confidence, (1 - confidence) / 3)
+
+    certain = named(rng.random(1500) < 0.025, 1 - 1e-12)
+    values = np.stack((named(wrong, 0.9), certain, *[named(wrong & both, 0.28)] * 8))
+    value = vd.inspect(vd.Predictions(values, labels)).value
+    assert value.sources[0].nll < value.sources[1].nll < value.nll
+    assert value.sources[0].accuracy < value.accuracy < value.sources[1].accuracy
+    assert value.best == 1
+    assert value.best_sentence.startswith("The mean is not better than its best source, source 1: accuracy 9")
 
 
 def test_sentence_names_at_most_five_sources_of_the_subset():
     sources = [source(f"s{k}", effect(0.05)) for k in range(9)]
     (few,) = values_of(sources, subset=(0, 2, 4, 6, 8)).sentences
     assert few == (
-        "The mean of 5 of the 9 sources (s0, s2, s4, s6, s8) cannot be told from that of all: NLL 0.504 against "
-        "0.500, accuracy 84.0% against 85.0%."
+        "The mean of 5 of the 9 sources (s0, s2, s4, s6 and s8) cannot be told from that of all: NLL 0.504 against "
+        "0.500 (difference +0.004, -0.006 to +0.014), accuracy 84.0% against 85.0% (difference -1.0, -2.0 to +0.0 "
+        "points)."
     )
     (many,) = values_of(sources, subset=(0, 1, 2, 3, 4, 5)).sentences
     assert "(s0, s1, s2, s3 and 2 more)" in many
@@ -209,11 +295,12 @@ def test_table_of_values_has_a_star_at_the_subset():
     value = values_of([source("a", effect(0.05)), source("b", effect(-0.05))], subset=(1,))
     heading, rows = value.rows()
     assert heading[0] == "source"
+    accuracy = "-0.20 (-1.20 to +0.80)"
     assert rows == [
-        ["a", "80.00", "0.600", "+0.0500 (+0.0400 to +0.0600)", "-0.20", "25.0", "70.0"],
-        ["b *", "80.00", "0.600", "-0.0500 (-0.0600 to -0.0400)", "-0.20", "25.0", "70.0"],
+        ["a", "80.00", "0.600", "+0.0500 (+0.0400 to +0.0600)", accuracy, "25.0", "70.0"],
+        ["b *", "80.00", "0.600", "-0.0500 (-0.0600 to -0.0400)", accuracy, "25.0", "70.0"],
     ]
-    assert str(value).startswith("What sources are worth, on 1,200 samples; *")
+    assert str(value).startswith("What sources are worth, on the half of the samples (1,200) that nothing was chosen")
 
 
 def test_values_go_to_json_and_to_a_data_frame():
@@ -221,6 +308,7 @@ def test_values_go_to_json_and_to_a_data_frame():
     document = json.loads(json.dumps(value.to_dict()))
     assert document["harmful"] == [1]
     assert document["mean_beats_best"] is True
+    assert document["sentences"] == list(value.sentences)
     assert document["sources"][0]["nll_without"] == {"value": 0.05, "low": 0.05 - 0.01, "high": 0.05 + 0.01}
     frame = value.to_frame()
     assert frame["source"].tolist() == ["a", "b"]

@@ -60,10 +60,16 @@ def test_source_reliability_draws_accuracy_against_reliability(predictions):
 
 
 def test_source_reliability_names_the_outlier(predictions):
-    ax = plots.source_reliability(predictions)
+    ax = plots.source_reliability(vd.Predictions(predictions.values, source_names=predictions.source_names))
     assert [text.get_text() for text in ax.texts] == ["noise"]
     colours = [artists(ax, "source-")[f"source-{s}"].get_color() for s in range(4)]
     assert [s for s in range(4) if colours[s] == COLOURS["wrong"][0]] == [2]
+
+
+def test_source_reliability_with_labels_blames_no_source(predictions):
+    ax = plots.source_reliability(predictions)
+    assert list(ax.texts) == []
+    assert {dot.get_color() for dot in artists(ax, "source-").values()} == {COLOURS["series-3"][0]}
 
 
 def test_source_reliability_without_labels_shows_agreement(predictions):

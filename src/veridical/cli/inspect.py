@@ -48,11 +48,11 @@ def _show_predictions(output: Output, **source: Any) -> None:
     predictions = read(**source)
     inspection = inspect(predictions)
     output.text(repr(predictions))
-    output.table(*inspection.rows(), title="Sources (%)")
-    if inspection.data.n_sources > 2 and inspection.data.n_samples:
-        output.text(f"Trusted least: {inspection.sources[inspection.outlier].name}")
+    output.table(*inspection.rows(), title=inspection.caption)
+    if inspection.least_trusted:
+        output.text(f"Trusted least, as it agrees least with the others: {inspection.least_trusted}")
     if inspection.value is not None:
-        output.table(*inspection.value.rows(), title="What sources are worth (* in the smallest subset as good as all)")
+        output.table(*inspection.value.rows(), title=inspection.value.caption)
         for sentence in inspection.value.sentences:
             output.text(sentence)
     for warning in inspection.warnings:

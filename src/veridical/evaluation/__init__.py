@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from veridical.evaluation.fitting import Calibration, fit_calibrator
     from veridical.evaluation.inspection import Inspection, SourceFacts, inspect
     from veridical.evaluation.scores import Evaluation, MethodScores, evaluate
+    from veridical.evaluation.source_value import Effect, SourceValue, SourceValues
 
 _MODULE_OF = {
     "Auto": "auto",
@@ -27,11 +28,14 @@ _MODULE_OF = {
     "CalibratorFacts": "calibrator_facts",
     "CompiledKernels": "compilation",
     "DataFacts": "facts",
+    "Effect": "source_value",
     "Evaluation": "scores",
     "Inspection": "inspection",
     "MethodComparison": "comparison",
     "MethodScores": "scores",
     "SourceFacts": "inspection",
+    "SourceValue": "source_value",
+    "SourceValues": "source_value",
     "apply_calibrator": "applying",
     "compare_calibrators": "comparison",
     "compile_kernels": "compilation",
@@ -48,11 +52,14 @@ __all__ = [
     "CalibratorFacts",
     "CompiledKernels",
     "DataFacts",
+    "Effect",
     "Evaluation",
     "Inspection",
     "MethodComparison",
     "MethodScores",
     "SourceFacts",
+    "SourceValue",
+    "SourceValues",
     "apply_calibrator",
     "compare_calibrators",
     "compile_kernels",

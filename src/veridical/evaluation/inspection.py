@@ -13,7 +13,8 @@ from veridical._tables import TableResult
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.scores import SCHEMA
-from veridical.evaluation.source_value import SourceValues, value_sources
+from veridical.evaluation.source_effects import value_sources
+from veridical.evaluation.source_value import SourceValues
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import Array, Kind
 
@@ -29,7 +30,8 @@ class SourceFacts:
         Where labels are known.
     mean_confidence : float
     mean_reliability : float
-        Mean over samples of the share of trust that truth discovery gave it; 1/S is the average source.
+        Mean over samples of the share of trust that truth discovery gave it; 1/S is the average source.  It is about
+        agreement with the other sources, not about labels.
     agreement : float
         How often its label is the mean's.
     missing : int
@@ -82,12 +84,12 @@ class Inspection(TableResult):
 
     @property
     def outlier(self) -> int:
-        """The source that was trusted least."""
+        """The source that truth discovery trusts least: it agrees least with the others, right or wrong."""
         return int(np.argmin([source.mean_reliability for source in self.sources]))
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows, one per source."""
-        heading = ["source", "accuracy", "confidence", "reliability", "agrees", "missing"]
+        heading = ["source", "accuracy", "confidence", "reliability", "agrees with mean", "missing"]
         rows = [
             [
                 source.name,
@@ -109,8 +111,21 @@ class Inspection(TableResult):
         plain: dict[str, Any] = to_plain(content)
         return plain
 
+    @property
+    def least_trusted(self) -> str:
+        """The source that truth discovery trusts least, without labels, which say more; empty for two sources."""
+        labelled = any(source.accuracy is not None for source in self.sources)
+        if labelled or self.data.n_sources < 3 or not self.data.n_samples:
+            return ""
+        return self.sources[self.outlier].name
+
+    @property
+    def caption(self) -> str:
+        """What the table is about."""
+        return f"{self.data.n_sources} sources, all {self.data.n_samples:,} samples; in %"
+
     def _caption(self) -> str:
-        return f"{self.data.n_sources} sources, {self.data.n_samples} samples; in %"
+        return self.caption
 
     def _records(self) -> list[dict[str, Any]]:
         return [asdict(source) for source in self.sources]

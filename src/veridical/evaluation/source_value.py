@@ -1,39 +1,36 @@
-"""Which sources are worth keeping: each alone, the mean without it, its learned weight, the smallest sufficient subset.
-
-Only the mean is computed, as sums over sources of which one is left out, block by block of samples.
-"""
+"""What sources are worth, as a result: each alone, the mean without it, its learned weight, the smallest subset."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
-from veridical._parallel import run_blocks
+from veridical._json import to_plain
 from veridical._tables import TableResult
-from veridical.combine.pools import fit_linear_pool, probabilities, sample_blocks
-from veridical.evaluation.engine import Engine, half_split
-from veridical.evaluation.outcomes import Indices
-from veridical.metrics.groups import draw_counts
-from veridical.metrics.intervals import interval_of
-from veridical.metrics.resampling import run_draws
-from veridical.metrics.sample import Booleans, Floats, Labels
-from veridical.predictions.labels import UNKNOWN
-from veridical.predictions.validation import Array
 
-_N_RESAMPLES, _LEVEL = 400, 0.95
-#: The loss of a label with probability 1e-12 or less; one sample must not decide.
-_LEAST_PROBABILITY = 1e-12
-#: The search for a subset looks at no more samples than this many sums allow.
-_MOST_SUMS = 200_000_000
+#: In comparisons, a label has at least this probability: one sample with an infinite loss must not decide.
+LEAST_PROBABILITY = 1e-12
+#: Marks an NLL that is infinite without that.
+_INFINITE = "†"
+#: Names that a sentence lists.
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
 class Effect:
-    """A paired difference with its 95% bootstrap interval."""
+    """A paired difference with its 95% bootstrap interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+
+    Examples
+    --------
+    >>> from veridical.evaluation import Effect
+    >>> Effect(0.02, -0.01, 0.05).is_clear
+    False
+    """
 
     value: float
     low: float
@@ -53,14 +50,25 @@ class SourceValue:
     ----------
     name : str
     accuracy, nll : float
-        Of the source alone, where it is present.
+        Of the source alone, where it is present.  A label with a probability below 1e-12 counts as 1e-12 in all NLLs
+        here, so that they can be compared; ``zeros`` says where the NLL is infinite in truth.
     nll_without, accuracy_without : Effect
         What the mean of the other sources gains (+) or loses (-) in NLL and accuracy: a positive ``nll_without`` means
         a larger loss, so that the source is worth keeping.
     weight : float
         Its share in a linear pool that was fitted on one half of the samples; 1/S is an equal share.
     agreement : float
-        How often it names the same label as another source, on average.
+        How often it names the same label as another source, on average over all samples.
+    zeros : int
+        Samples whose label has probability 0.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> source = vd.inspect(predictions).value.sources[0]
+    >>> source.name, source.zeros
+    ('seed-00', 0)
     """
 
     name: str
@@ -70,6 +78,12 @@ class SourceValue:
     accuracy_without: Effect
     weight: float
     agreement: float
+    zeros: int = 0
+
+    @property
+    def nll_text(self) -> str:
+        """The NLL as tables show it, marked where it is infinite in truth."""
+        return f"{self.nll:.3f}{_INFINITE * (self.zeros > 0)}"
 
 
 @dataclass(frozen=True)
@@ -82,15 +96,24 @@ class SourceValues(TableResult):
     accuracy, nll : float
         Of the mean.
     best : int
-        The source with the lowest NLL on the other half.
+        The source with the lowest NLL on the other half, among those that the mean is not better than, if there are
+        any.
     best_accuracy, best_nll : Effect
         Difference of that source to the mean.
     subset : tuple of int
-        The smallest set of sources, by removing the least useful one after another, whose mean cannot be told from
-        that of all by NLL or accuracy.
+        The smallest set of sources, by removing the least useful one after another, whose mean is not worse than that
+        of all, in NLL or accuracy, by more than chance.
     subset_nll, subset_accuracy : Effect
         Difference of its mean to that of all.
     n_samples : int
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> value = vd.inspect(predictions).value
+    >>> value.n_samples, value.harmful
+    (200, ())
     """
 
     sources: tuple[SourceValue, ...]
@@ -106,8 +129,13 @@ class SourceValues(TableResult):
 
     @property
     def mean_beats_best(self) -> bool:
-        """Whether the mean is better than its best source by more than chance, in accuracy or NLL."""
-        return self.best_nll.low > 0 or self.best_accuracy.high < 0
+        """Whether the mean is better than each single source by more than chance, in accuracy or NLL."""
+        return mean_is_better(self.best_nll, self.best_accuracy)
+
+    @property
+    def subset_is_better(self) -> bool:
+        """Whether the mean of the subset is better than that of all by more than chance, in accuracy or NLL."""
+        return self.subset_nll.high < 0 or self.subset_accuracy.low > 0
 
     @property
     def harmful(self) -> tuple[int, ...]:
@@ -117,32 +145,81 @@ class SourceValues(TableResult):
     @property
     def sentences(self) -> tuple[str, ...]:
         """What to know about the sources, in plain words."""
-        sentences = []
+        return tuple(filter(None, (self.best_sentence, self._subset_sentence(), self.harm_sentence, self._footnote())))
+
+    @property
+    def best_sentence(self) -> str:
+        """That the mean is not better than its best source; empty if it is."""
+        if self.mean_beats_best:
+            return ""
         best = self.sources[self.best]
-        if not self.mean_beats_best:
-            alone = f"accuracy {100 * best.accuracy:.1f}% and NLL {best.nll:.3f}"
-            whole = f"{100 * self.accuracy:.1f}% and {self.nll:.3f}"
-            sentences.append(f"The mean is not better than its best source, {best.name}: {alone} against {whole}.")
-        if len(self.subset) < len(self.sources):
-            names = [self.sources[s].name for s in self.subset]
-            shown = ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:4])} and {len(names) - 4} more"
-            sentences.append(
-                f"The mean of {len(names)} of the {len(self.sources)} sources ({shown}) cannot be told from that of "
-                f"all: NLL {self.nll + self.subset_nll.value:.3f} against {self.nll:.3f}, accuracy "
-                f"{100 * (self.accuracy + self.subset_accuracy.value):.1f}% against {100 * self.accuracy:.1f}%."
+        accuracy = f"{100 * best.accuracy:.1f}% against {100 * self.accuracy:.1f}%"
+        nll = f"{best.nll_text} against {self.nll:.3f}"
+        if self.best_nll.value > 0:
+            return f"The mean cannot be told from its best source, {best.name}: accuracy {accuracy}, NLL {nll}."
+        if self.best_accuracy.value < 0:
+            return (
+                f"In NLL the mean is not better than its best source, {best.name}: {nll}. The mean is more accurate, "
+                f"but not by more than chance: accuracy {accuracy}."
             )
-        return tuple(sentences)
+        return f"The mean is not better than its best source, {best.name}: accuracy {accuracy}, NLL {nll}."
+
+    def _subset_sentence(self) -> str:
+        n_kept, n_sources = len(self.subset), len(self.sources)
+        if n_kept == n_sources:
+            return ""
+        names = _listed([self.sources[s].name for s in self.subset])
+        subject = f"The mean of {n_kept} of the {n_sources} sources ({names})" if n_kept > 1 else f"{names} alone"
+        whole = "that of all" if n_kept > 1 else f"the mean of all {n_sources} sources"
+        nll, points = self.subset_nll, self.subset_accuracy
+        return (
+            f"{subject} {'is better than' if self.subset_is_better else 'cannot be told from'} {whole}: "
+            f"NLL {self.nll + nll.value:.3f} against {self.nll:.3f} (difference {_range(nll, 1, 3)}), "
+            f"accuracy {100 * (self.accuracy + points.value):.1f}% against {100 * self.accuracy:.1f}% "
+            f"(difference {_range(points, 100, 1)} points)."
+        )
+
+    @property
+    def harm_sentence(self) -> str:
+        """Which sources harm the others; empty if none does."""
+        if not self.harmful:
+            return ""
+        harmful = [self.sources[s] for s in self.harmful]
+        subject, it = _listed([source.name for source in harmful]), "it" if len(harmful) == 1 else "any one of them"
+        effects = [f"{source.name} {_range(source.nll_without, 1, 3)}" for source in harmful[:_MOST_NAMES]]
+        shown = _range(harmful[0].nll_without, 1, 3) if len(harmful) == 1 else "; ".join(effects)
+        return (
+            f"{subject} harm{'s' * (len(harmful) == 1)} the others: without {it} the NLL of the mean falls ({shown})."
+        )
+
+    def _footnote(self) -> str:
+        names = [source.name for source in self.sources if source.zeros]
+        if not names:
+            return ""
+        subject = f"{_listed(names)} give{'s' * (len(names) == 1)}"
+        return (
+            f"{_INFINITE} In truth infinite: {subject} some labels probability 0; to compare NLLs, a probability "
+            f"counts as at least {LEAST_PROBABILITY:g}."
+        )
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows, one per source; sources of the smallest sufficient subset have a star."""
-        heading = ["source", "accuracy", "NLL", "NLL without it (95%)", "accuracy without it", "weight", "agrees"]
+        heading = [
+            "source",
+            "accuracy alone",
+            "NLL alone",
+            "NLL without it (95%)",
+            "accuracy without it (95%)",
+            "weight",
+            "agrees with others",
+        ]
         rows = [
             [
                 source.name + " *" * (s in self.subset),
                 f"{100 * source.accuracy:.2f}",
-                f"{source.nll:.3f}",
-                f"{source.nll_without.value:+.4f} ({source.nll_without.low:+.4f} to {source.nll_without.high:+.4f})",
-                f"{100 * source.accuracy_without.value:+.2f}",
+                source.nll_text,
+                with_interval(source.nll_without, 1, 4),
+                with_interval(source.accuracy_without, 100, 2),
                 f"{100 * source.weight:.1f}",
                 f"{100 * source.agreement:.1f}",
             ]
@@ -150,12 +227,21 @@ class SourceValues(TableResult):
         ]
         return heading, rows
 
+    @property
+    def caption(self) -> str:
+        """What the table is about."""
+        return (
+            f"What sources are worth, on the half of the samples ({self.n_samples:,}) that nothing was chosen on; "
+            "* is in the smallest subset that is not worse than all"
+        )
+
     def _caption(self) -> str:
-        return f"What sources are worth, on {self.n_samples:,} samples; * is in the smallest subset as good as all"
+        return self.caption
 
     def _records(self) -> list[dict[str, Any]]:
         return [
-            {"source": s.name, "accuracy": s.accuracy, "nll": s.nll, "weight": s.weight, "agreement": s.agreement}
+            {"source": s.name, "accuracy": s.accuracy, "nll": s.nll, "zeros": s.zeros}
+            | {"weight": s.weight, "agreement": s.agreement}
             | {f"nll_without{end}": value for end, value in _columns(s.nll_without)}
             | {f"accuracy_without{end}": value for end, value in _columns(s.accuracy_without)}
             for s in self.sources
@@ -163,198 +249,36 @@ class SourceValues(TableResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {**asdict(self), "mean_beats_best": self.mean_beats_best, "harmful": list(self.harmful)}
+        judged = {"mean_beats_best": self.mean_beats_best, "harmful": list(self.harmful)}
+        plain: dict[str, Any] = to_plain({**asdict(self), **judged, "sentences": list(self.sentences)})
+        return plain
+
+
+def mean_is_better(nll: Effect, accuracy: Effect) -> bool:
+    """Whether the mean is better than a source by more than chance, from the differences of the source to the mean."""
+    return nll.low > 0 or accuracy.high < 0
+
+
+def with_interval(effect: Effect, scale: float, digits: int) -> str:
+    """A difference with its interval in brackets."""
+    value, low, high = (f"{scale * number:+.{digits}f}" for number in (effect.value, effect.low, effect.high))
+    return f"{value} ({low} to {high})"
+
+
+def _range(effect: Effect, scale: float, digits: int) -> str:
+    """A difference and its interval inside a bracket."""
+    value, low, high = (f"{scale * number:+.{digits}f}" for number in (effect.value, effect.low, effect.high))
+    return f"{value}, {low} to {high}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = (
+        list(names)
+        if len(names) <= _MOST_NAMES
+        else [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1} more"]
+    )
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def _columns(effect: Effect) -> list[tuple[str, float]]:
     return [("", effect.value), ("_low", effect.low), ("_high", effect.high)]
-
-
-def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_state: int = 0) -> SourceValues | None:
-    """What each source is worth; None without labels, with one source, or where a sample has no other source.
-
-    Weights, the best source and the subset are chosen on one random half of the samples and scored on the other.
-
-    Parameters
-    ----------
-    engine : Engine
-    agreement : (S, S) numbers
-        How often two sources name the same label.
-    random_state : int
-        Decides the halves and the resamples.
-    """
-    engine = engine.labelled
-    predictions = engine.predictions
-    n_sources = predictions.n_sources
-    if predictions.labels is None or n_sources < 2 or predictions.n_labelled < 4:
-        return None
-    if predictions.n_labelled < predictions.n_samples:
-        engine = engine.part(np.flatnonzero(predictions.labels != UNKNOWN))
-        predictions = engine.predictions
-    split = half_split(predictions, random_state)
-    assert split.fitted_on is not None
-    assert split.scored_on is not None
-    scored, fitted = split.scored_on, split.fitted_on
-    prob, correct, mean_correct = _probabilities_of_labels(engine)
-    if (np.isfinite(prob).sum(axis=0) < 2).any():
-        return None
-    weights = fit_linear_pool(predictions.select(samples=fitted), engine.labels[fitted])
-    nll = _nll_of_mean(prob[:, scored])
-    without = _nll_without(prob[:, scored]) - nll
-    accuracy_without = correct[:, scored].astype(np.float64) - mean_correct[scored]
-    path = _removal_path(prob[:, _some(fitted, n_sources)])
-    subsets = np.stack([_nll_of_mean(prob[kept][:, scored]) for kept in path]) - nll
-    subsets_correct = _correct_on_path(engine, path)[:, scored].astype(np.float64) - mean_correct[scored]
-    best = int(np.argmin(_mean_of_present(prob[:, fitted])))
-    alone, right = engine.sources[best].among(scored, predictions.n_samples), np.full(len(scored), np.nan)
-    right[alone.samples] = alone.vectors.correct if alone.vectors is not None else np.nan
-    pair = np.stack((_loss(prob[best, scored]) - nll, right - mean_correct[scored]))
-    pair[:, np.isnan(pair).any(axis=0)] = 0.0  # compared where the source is present
-    differences = np.concatenate((without, accuracy_without, subsets, subsets_correct, pair))
-    effects = _effects(differences, random_state, engine.n_threads, _groups_of(engine, scored))
-    subset_nll, subset_accuracy = effects[2 * n_sources : 3 * n_sources], effects[3 * n_sources : 4 * n_sources]
-    smallest = max(k for k in range(n_sources) if not (subset_nll[k].low > 0 or subset_accuracy[k].high < 0))
-    sources = tuple(
-        SourceValue(
-            name=name,
-            accuracy=_source_accuracy(engine, s, scored),
-            nll=_mean_of_some(_loss(prob[s, scored])),
-            nll_without=effects[s],
-            accuracy_without=effects[n_sources + s],
-            weight=float(weights[s]),
-            agreement=float(np.mean([agreement[s][t] for t in range(n_sources) if t != s])),
-        )
-        for s, name in enumerate(predictions.source_names or [f"source {s}" for s in range(n_sources)])
-    )
-    return SourceValues(
-        sources=sources,
-        accuracy=float(mean_correct[scored].mean()),
-        nll=float(nll.mean()),
-        best=best,
-        best_accuracy=effects[-1],
-        best_nll=effects[-2],
-        subset=tuple(path[smallest]),
-        subset_nll=subset_nll[smallest],
-        subset_accuracy=subset_accuracy[smallest],
-        n_samples=len(scored),
-    )
-
-
-def _probabilities_of_labels(engine: Engine) -> tuple[Floats, Booleans, Booleans]:
-    """(S, N) what each source gives the label; (S, N) and (N,) whether the mean without it, and of all, is right."""
-    predictions, labels = engine.predictions, engine.labels
-
-    def work(part: slice) -> tuple[Floats, Booleans, Booleans]:
-        block, truth = probabilities(predictions, part), labels[part]
-        prob: Floats = np.take_along_axis(block, truth[None, :, None], axis=2)[:, :, 0]
-        total = np.nansum(block, axis=0)
-        # The mean of the rest and their sum have the same largest entry.
-        correct = np.stack([(total - np.nan_to_num(source)).argmax(axis=1) == truth for source in block])
-        return prob, correct, total.argmax(axis=1) == truth
-
-    blocks = run_blocks(work, sample_blocks(predictions), engine.n_threads)
-    prob, correct = (np.concatenate([block[k] for block in blocks], axis=1) for k in (0, 1))
-    return prob, correct, np.concatenate([block[2] for block in blocks])
-
-
-def _correct_on_path(engine: Engine, path: Sequence[Sequence[int]]) -> Booleans:
-    """(S, N) whether the mean of each set of sources on the path is right."""
-    removed = [next(iter(set(before) - set(after))) for before, after in pairwise(path)]
-
-    def work(part: slice) -> Booleans:
-        block, truth = np.nan_to_num(probabilities(engine.predictions, part)), engine.labels[part]
-        total = block.sum(axis=0)
-        correct = [total.argmax(axis=1) == truth]
-        for s in removed:
-            total -= block[s]
-            correct.append(total.argmax(axis=1) == truth)
-        return np.stack(correct)
-
-    return np.concatenate(run_blocks(work, sample_blocks(engine.predictions), engine.n_threads), axis=1)
-
-
-def _loss(prob: Array) -> Floats:
-    losses: Floats = -np.log(np.maximum(prob, _LEAST_PROBABILITY))
-    return losses
-
-
-def _nll_of_mean(prob: Floats) -> Floats:
-    """(n,) loss of the mean of the sources that are present; infinite where none is."""
-    present = np.isfinite(prob)
-    n_present = present.sum(axis=0)
-    losses: Floats = _loss(np.where(present, prob, 0.0).sum(axis=0) / np.maximum(n_present, 1))
-    return losses
-
-
-def _nll_without(prob: Floats) -> Floats:
-    """(S, n) loss of the mean without each source."""
-    present, known = np.isfinite(prob), np.nan_to_num(prob)
-    losses: Floats = _loss((known.sum(axis=0) - known) / (present.sum(axis=0) - present))
-    return losses
-
-
-def _mean_of_present(prob: Floats) -> Floats:
-    """(S,) mean loss of each source alone; infinite for a source that is never present."""
-    present = np.isfinite(prob)
-    losses = np.where(present, _loss(np.nan_to_num(prob, nan=1.0)), 0.0).sum(axis=1)
-    means: Floats = np.divide(losses, present.sum(axis=1), out=np.full(len(prob), np.inf), where=present.any(axis=1))
-    return means
-
-
-def _some(samples: Indices, n_sources: int) -> Indices:
-    """As many of the samples as the search for a subset can afford."""
-    affordable = max(_MOST_SUMS // n_sources**2, 1000)
-    return samples[:: -(-len(samples) // affordable)]
-
-
-def _removal_path(prob: Floats) -> list[list[int]]:
-    """All sources, then without the one whose removal leaves the lowest NLL, and so on down to one."""
-    kept = list(range(len(prob)))
-    path = [kept]
-    while len(kept) > 1:
-        inside = prob[kept]
-        losses = _nll_without(inside) if np.isfinite(inside).all() else _nll_without_some(inside)
-        kept = [s for k, s in enumerate(kept) if k != int(losses.mean(axis=1).argmin())]
-        path.append(kept)
-    return path
-
-
-def _nll_without_some(prob: Floats) -> Floats:
-    """(S, n) loss of the mean without each source, where some sample may be left without any source."""
-    return np.stack([_nll_of_mean(np.delete(prob, s, axis=0)) for s in range(len(prob))])
-
-
-def _source_accuracy(engine: Engine, s: int, samples: Labels) -> float:
-    part = engine.sources[s].among(samples, engine.predictions.n_samples)
-    return float(part.vectors.correct.mean()) if part.vectors is not None and len(part.samples) else float("nan")
-
-
-def _groups_of(engine: Engine, samples: Indices) -> Indices | None:
-    return None if engine.groups is None else engine.groups[samples]
-
-
-def _effects(
-    differences: Floats, random_state: int, n_threads: int | None, group: Indices | None = None
-) -> list[Effect]:
-    """The mean of each row, with an interval from resamples that all rows share."""
-    columns = np.ascontiguousarray(differences.T)
-    n_samples = len(columns)
-    every_sample = np.arange(n_samples)
-
-    def draw(generator: np.random.Generator) -> Sequence[float]:
-        counts = draw_counts(generator, every_sample, group, n_samples)
-        means: Sequence[float] = (counts @ columns / counts.sum()).tolist()
-        return means
-
-    draws = run_draws(draw, _N_RESAMPLES, random_state, n_threads)
-    values = differences.mean(axis=1)
-    return [
-        Effect(float(value), *interval_of(float(value), draws[:, k], _LEVEL, "basic", least=-np.inf))
-        for k, value in enumerate(values)
-    ]
-
-
-def _mean_of_some(values: Floats) -> float:
-    """Mean of the values that are not NaN; NaN if all are, as for a source that is always absent."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")

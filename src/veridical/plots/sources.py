@@ -68,7 +68,7 @@ def source_reliability(inspection: Any, *, ax: Axes | None = None) -> Axes:
     axes = axes_or_new(ax, 4.5, 4.3)
     axes.axhline(100 / n_sources, color=colour("quiet"), linewidth=1, linestyle=(0, (4, 3)))
     for s, (source, share) in enumerate(zip(sources, shares, strict=True)):
-        role = "wrong" if s == shown.outlier and n_sources > 2 else "series-3"
+        role = "wrong" if s == shown.outlier and shown.least_trusted else "series-3"
         (dot,) = axes.plot(
             100 * share,
             100 * source.mean_reliability,
@@ -79,7 +79,7 @@ def source_reliability(inspection: Any, *, ax: Axes | None = None) -> Axes:
         )
         dot.set_gid(f"source-{s}")
     axes.margins(0.1, 0.16)
-    if n_sources > 2:
+    if shown.least_trusted:
         _name_outlier(axes, shown, 100 * shares[shown.outlier])
     axes.set(xlabel=f"{what} (%)", ylabel="mean reliability (%)")
     axes.ticklabel_format(useOffset=False)

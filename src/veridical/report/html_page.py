@@ -186,7 +186,7 @@ def _sources(data: ReportData) -> dict[str, Any]:
         "value": None if value is None else inline_svg(draw_source_value(data)),
         "value_table": None if value is None else source_value_table(value),
         "value_sentences": [] if value is None else [printable(sentence) for sentence in value.sentences],
-        "least": printable(data.inspection.sources[data.inspection.outlier].name),
+        "least": printable(data.inspection.least_trusted),
         "left_out": max(data.inspection.data.n_sources - MOST_IN_MATRIX, 0),
         "shown": MOST_IN_MATRIX,
     }

@@ -11,7 +11,7 @@ from veridical.evaluation import Evaluation, MethodScores
 from veridical.evaluation.advice import Advice, advice_row
 from veridical.evaluation.curves import ReliabilityPanel
 from veridical.evaluation.methods import resolve_method
-from veridical.evaluation.source_value import SourceValues
+from veridical.evaluation.source_value import Effect, SourceValues
 from veridical.metrics import METRICS, SUMMARY_METRICS, SummaryRow
 from veridical.report.data import DisputedSample, ReportData
 
@@ -125,7 +125,7 @@ def sources_table(data: ReportData) -> Table:
     heading = ["Source", "Accuracy", "Mean confidence", "Mean reliability", "Agrees with the mean", "Missing"]
     rows = []
     for s, source in enumerate(data.inspection.sources):
-        least = s == data.inspection.outlier and data.inspection.data.n_sources > 2
+        least = s == data.inspection.outlier and data.inspection.least_trusted != ""
         name = Cell(printable(source.name), printable(source.name), ("trusted least",) if least else ())
         cells = [
             name,
@@ -140,27 +140,31 @@ def sources_table(data: ReportData) -> Table:
     return Table(f"Sources, on all {data.inspection.data.n_samples:,} samples", shown, tuple(rows), sortable=True)
 
 
+def _effect(effect: Effect, scale: float, digits: int) -> Cell:
+    low, high = (f"{scale * end:+.{digits}f}" for end in (effect.low, effect.high))
+    return Cell(f"{scale * effect.value:+.{digits}f}", effect.value, (f"{low} to {high}",))
+
+
 def source_value_table(value: SourceValues) -> Table:
     """What each source is worth to the mean."""
     rows = []
     for s, source in enumerate(value.sources):
         without, points = source.nll_without, source.accuracy_without
-        interval = f"{without.low:+.4f} to {without.high:+.4f}"
         note = ("in the smallest subset",) if s in value.subset and len(value.subset) < len(value.sources) else ()
         cells = (
             Cell(printable(source.name), printable(source.name), note),
             _percent(source.accuracy, 2),
-            _number(source.nll, f"{source.nll:.3f}"),
-            Cell(f"{without.value:+.4f}", without.value, (interval,)),
-            Cell(f"{100 * points.value:+.2f}", points.value),
+            _number(source.nll, source.nll_text),
+            _effect(without, 1, 4),
+            _effect(points, 100, 2),
             _percent(source.weight),
             _percent(source.agreement),
         )
         rows.append(cells)
     heading = (
         "Source",
-        "Accuracy",
-        "NLL",
+        "Accuracy alone",
+        "NLL alone",
         "NLL without it",
         "Accuracy without it",
         "Learned weight",

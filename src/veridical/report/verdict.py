@@ -40,7 +40,7 @@ def verdict_of(
     before, after = evaluation["mean"], evaluation[method]
     words = [_calibration(before, after, _subject(inspection.data.n_sources), title), _labels(before, after)]
     advised = () if advice is None else advice.sentences
-    words += [*advised, *_mean_against_best(inspection), *_outlier(inspection)]
+    words += [*advised, *_on_sources(inspection)]
     return " ".join(filter(None, words)), _tone(before, after)
 
 
@@ -124,35 +124,26 @@ def _without_labels(inspection: Inspection) -> list[str]:
 
 
 def stands_apart(inspection: Inspection) -> bool:
-    """Whether the least trusted source is trusted clearly less than an equal share."""
+    """Whether, without labels, the least trusted source is trusted clearly less than an equal share."""
     n_sources = inspection.data.n_sources
-    return n_sources > 2 and inspection.sources[inspection.outlier].mean_reliability < _STANDS_APART / n_sources
+    return (
+        inspection.least_trusted != ""
+        and inspection.sources[inspection.outlier].mean_reliability < _STANDS_APART / n_sources
+    )
 
 
 def _outlier(inspection: Inspection) -> list[str]:
-    """A source that is trusted least; where there are labels they decide whether that is right."""
+    """A source that truth discovery trusts clearly less than the others; for predictions without labels."""
     if not stands_apart(inspection):
         return []
     source = inspection.sources[inspection.outlier]
-    equal = percent(1 / inspection.data.n_sources)
-    apart = (
-        f"{printable(source.name)} stands apart: truth discovery trusts it {percent(source.mean_reliability)}, where "
-        f"{equal} would be an equal share."
-    )
-    value = inspection.value
-    if value is None:
-        return [apart]
-    without = value.sources[inspection.outlier].nll_without
-    change = f"NLL goes from {value.nll:.3f} to {value.nll + without.value:.3f}"
-    if without.value < 0:
-        return [f"{apart} Without it {change}{', within the noise' * (not without.is_clear)}."]
     return [
-        f"Truth discovery trusts {printable(source.name)} least ({percent(source.mean_reliability)}, where {equal} "
-        f"would be an equal share), but the mean is not better without it: {change}."
+        f"{printable(source.name)} stands apart from the others: truth discovery trusts it "
+        f"{percent(source.mean_reliability)}, where {percent(1 / inspection.data.n_sources)} would be an equal share."
     ]
 
 
-def _mean_against_best(inspection: Inspection) -> list[str]:
-    """Where the mean is not better than its best source."""
+def _on_sources(inspection: Inspection) -> list[str]:
+    """Where the mean is not better than its best source, and which sources harm it; labels decide."""
     value = inspection.value
-    return [] if value is None or value.mean_beats_best else [printable(value.sentences[0])]
+    return [] if value is None else [printable(value.best_sentence), printable(value.harm_sentence)]
