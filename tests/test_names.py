@@ -6,7 +6,7 @@ from programs import veridical_in_process
 
 import veridical as vd
 from veridical import errors
-from veridical._names import natural_order, printable
+from veridical._names import natural_order, printable, shortened
 
 HOSTILE = ["\x1b]0;owned\x07cat", "two\nlines", "\x9b31mred", "half \ud800", "\u202egnp.exe"]
 
@@ -52,3 +52,30 @@ def test_commands_print_names_harmlessly(tmp_path, name):
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.strip().isprintable()
+
+
+def test_long_names_lose_their_middle():
+    assert shortened("a" * 80) == "a" * 80
+    assert shortened("a" * 10_000 + "/model.npy") == "a" * 67 + "…" + "aa/model.npy"
+
+
+@pytest.mark.parametrize("name", ["n" * 10_000, "a b " * 2_500])
+def test_messages_with_very_long_names_are_cut(name):
+    for kind in (errors.ParameterError, errors.UnknownNameError, errors.NotConvergedWarning):
+        message = str(kind(f"no source is called {name}; choose another."))
+        assert len(message) <= 2_000
+        assert message.startswith("no source is called")
+        assert message.endswith("another.")
+
+
+def test_tables_with_very_long_names_are_cut(tmp_path):
+    rng = np.random.default_rng(0)
+    long = "n" * 10_000
+    predictions = vd.Predictions(rng.dirichlet([1, 1], (3, 20)), rng.integers(0, 2, 20), source_names=[long, "b", "c"])
+    assert len(str(vd.inspect(predictions))) < 5_000
+    path = vd.save(predictions, tmp_path / "p.csv")
+    done = veridical_in_process("inspect", path)
+    assert done.returncode == 0, done.stderr
+    assert "…" in done.stdout
+    assert len(done.stdout) < 10_000
+    assert long in veridical_in_process("inspect", path, "--json").stdout

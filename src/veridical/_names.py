@@ -20,6 +20,31 @@ def printable(name: str) -> str:
     return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), name)
 
 
+#: The most characters of a word in a message, of a message, of a name in a table, and of any other cell.
+_WORD, _MESSAGE, NAME, CELL = 300, 2000, 80, 200
+
+
+def shortened(text: str, most: int = NAME) -> str:
+    """``text`` with at most so many characters; the middle of a longer one is left out.
+
+    Examples
+    --------
+    >>> shortened("a" * 50 + "/model_7.npy", 21)
+    'aaaaaaaa…/model_7.npy'
+    """
+    if len(text) <= most:
+        return text
+    end = min(12, most // 2)
+    return f"{text[: most - end - 1]}…{text[len(text) - end :]}"
+
+
+def one_line(message: str) -> str:
+    """A message that a terminal can take, with the middle of very long names left out."""
+    if len(message) > _WORD:
+        message = re.sub(rf"\S{{{_WORD},}}", lambda match: shortened(match[0], _WORD), message)
+    return printable(shortened(message, _MESSAGE))
+
+
 def natural_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
     """A sort key by which ``member_2`` comes before ``member_10``.
 

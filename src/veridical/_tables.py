@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from veridical._extras import require
+from veridical._names import CELL, NAME, shortened
 
 
 def text_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -19,7 +20,7 @@ def text_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     mean         5.26
     temperature  0.84
     """
-    lines = [list(heading), *(list(row) for row in rows)]
+    lines = [shortened_cells(line) for line in (heading, *rows)]
     widths = [max(len(line[j]) for line in lines) for j in range(len(heading))]
     is_name = [j == 0 or not all(_is_number(row[j]) for row in rows) for j in range(len(heading))]
     padded = [
@@ -30,6 +31,11 @@ def text_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for line in lines
     ]
     return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def shortened_cells(row: Sequence[str]) -> list[str]:
+    """A row with the middle of very long names left out."""
+    return [shortened(cell, CELL if j else NAME) for j, cell in enumerate(row)]
 
 
 def _is_number(cell: str) -> bool:

@@ -7,14 +7,14 @@ what to do about it.
 
 from __future__ import annotations
 
-from veridical._names import printable
+from veridical._names import one_line
 
 
 class VeridicalError(Exception):
-    """Base of all exceptions raised by veridical; a message is one line, whatever the names in it contain."""
+    """Base of all exceptions raised by veridical; a message is one line of at most 2,000 characters."""
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        return one_line(super().__str__())
 
 
 class InvalidInputError(VeridicalError, ValueError):
@@ -69,7 +69,7 @@ class UnknownNameError(ParameterError, KeyError):
     """No method, metric or option goes by this name; the message lists those that exist."""
 
     def __str__(self) -> str:  # KeyError would print the message in quotes
-        return printable(str(self.args[0])) if self.args else ""
+        return one_line(str(self.args[0])) if self.args else ""
 
 
 class DatasetError(InvalidInputError):
@@ -116,7 +116,7 @@ class VeridicalWarning(UserWarning):
     """Base of all warnings issued by veridical."""
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        return one_line(super().__str__())
 
 
 class AbsentSourceWarning(VeridicalWarning):
@@ -124,7 +124,7 @@ class AbsentSourceWarning(VeridicalWarning):
 
 
 class UnmatchedIdWarning(VeridicalWarning):
-    """Some samples have no label, or some labels no sample, by their ids; the message counts and names them."""
+    """Some samples have no label, or some labels no sample, by their ids; or labels without ids are taken in order."""
 
 
 class ShiftedDataWarning(VeridicalWarning):
@@ -136,7 +136,7 @@ class CampsWarning(VeridicalWarning):
 
 
 class ChangedSourcesWarning(VeridicalWarning):
-    """Predictions have sources that a learned pool was not fitted on, or lack some that it was fitted on."""
+    """Predictions have more, fewer or other sources than those that the calibrator was fitted on."""
 
 
 class GoldWarning(VeridicalWarning):

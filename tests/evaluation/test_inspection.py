@@ -57,6 +57,18 @@ def test_missing_rows_are_counted(probs):
     assert any("10 of 1500 rows are absent" in warning for warning in inspection.warnings)
 
 
+def test_inspect_calibrator_shows_what_the_calibrator_remembers(tmp_path):
+    demo = vd.load_demo().select(sources=slice(3), samples=slice(300))
+    logits = vd.Predictions(demo.values, demo.labels, kind="logits", source_names=["a", "b", "c"])
+    vd.Temperature().fit(logits).save(tmp_path / "cal.json")
+    facts = vd.inspect_calibrator(vd.load_calibrator(tmp_path / "cal.json"))
+    shown = dict(facts.rows()[1])
+    assert (facts.kind, facts.source_names, facts.class_names) == ("logits", ["a", "b", "c"], None)
+    assert (shown["kind"], shown["source names"]) == ("logits", "a, b, c")
+    assert facts.parameters["kind"] == "probs"
+    assert facts.to_dict()["kind"] == "logits"
+
+
 def test_inspect_calibrator_describes_auto(tmp_path):
     demo = vd.load_demo().select(samples=slice(0, 500))
     pooled = vd.inspect_calibrator(vd.VectorScaling(combine="log-pool").fit(demo))

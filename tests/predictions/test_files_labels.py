@@ -121,3 +121,41 @@ def test_labels_of_real_ensembles_from_another_file(name, tmp_path):
     (tmp_path / "y.json").write_text(json.dumps(loaded.labels.tolist()))
     apart = vd.load(ensemble_path(name), labels=tmp_path / "y.json")
     np.testing.assert_array_equal(apart.labels, loaded.labels)
+
+
+@pytest.fixture
+def with_ids(tmp_path):
+    predictions = vd.Predictions(np.full((2, 4, 3), 1 / 3), class_names=CLASSES, sample_ids=["a", "b", "c", "d"])
+    return vd.save(predictions, tmp_path / "ids.npz")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("header", [("image_name", "truth"), ("truth", "image_name"), ("id", "answer")])
+def test_column_beside_the_ids_has_the_labels(tmp_path, with_ids, header, suffix):
+    columns = [["d", "c", "b", "a"], ["dog", "dog", "cat", "owl"]]
+    columns = columns[::-1] if header[0] == "truth" else columns
+    path = tmp_path / f"y{suffix}"
+    if suffix == ".csv":
+        path.write_text("\n".join(map(",".join, [header, *zip(*columns, strict=True)])) + "\n")
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        pa.parquet.write_table(pa.table(dict(zip(header, columns, strict=True))), path)
+    np.testing.assert_array_equal(vd.load(with_ids, labels=path).labels, LABELS)
+
+
+def test_columns_without_ids_need_a_name(tmp_path, with_ids):
+    (tmp_path / "y.csv").write_text("image_name,truth\nx,owl\ny,cat\n")
+    with pytest.raises(errors.FileFormatError, match="has columns image_name, truth; name the one with the labels"):
+        vd.load(with_ids, labels=tmp_path / "y.csv")
+
+
+def test_labels_without_ids_are_taken_in_order_with_a_warning(tmp_path, with_ids, unlabelled):
+    (tmp_path / "y.txt").write_text("2\n0\n1\n1\n")
+    with pytest.warns(errors.UnmatchedIdWarning, match=r"y\.txt has no ids and the samples have") as caught:
+        predictions = vd.load(with_ids, labels=tmp_path / "y.txt")
+    np.testing.assert_array_equal(predictions.labels, LABELS)
+    assert caught[0].filename == __file__
+    vd.load(unlabelled, labels=tmp_path / "y.txt")  # nothing to say
+    vd.load(with_ids, labels=LABELS)

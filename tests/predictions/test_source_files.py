@@ -169,3 +169,39 @@ def test_directory_without_predictions_is_rejected(tmp_path):
 def test_existing_file_with_wildcards_in_its_name_is_read(tmp_path, probs):
     np.save(tmp_path / "run[1].npy", probs)
     assert vd.load(tmp_path / "run[1].npy").n_sources == 12
+
+
+def test_list_of_files_is_read_like_a_pattern(tmp_path, probs):
+    write_members(tmp_path, probs)
+    (tmp_path / "labels.txt").write_text("0\n1\n" * 4)
+    expected = vd.load(str(tmp_path / "*"))
+    for files in (sorted(tmp_path.iterdir()), [str(path) for path in tmp_path.iterdir()]):
+        predictions = vd.load(files)
+        np.testing.assert_array_equal(predictions.values, probs)
+        assert predictions.source_names == expected.source_names
+        np.testing.assert_array_equal(predictions.labels, expected.labels)
+    alone = vd.load([tmp_path / "member_3.npy"])
+    np.testing.assert_array_equal(alone.values[0], probs[3])
+
+
+@pytest.mark.parametrize("files", [[], [1], ["a.npy", None]])
+def test_list_of_something_else_than_files_is_rejected(files):
+    with pytest.raises(errors.ParameterError, match="path is a"):
+        vd.load(files)
+
+
+def test_missing_file_of_a_list_is_named(tmp_path, probs):
+    write_members(tmp_path, probs)
+    with pytest.raises(errors.FileFormatError, match=r"absent\.npy does not exist"):
+        vd.load([tmp_path / "member_0.npy", tmp_path / "absent.npy"])
+
+
+def test_file_of_labels_is_not_a_source(tmp_path, probs):
+    write_members(tmp_path, probs)
+    labels = tmp_path / "val_labels.npy"
+    np.save(labels, np.arange(8) % 3)
+    with pytest.raises(errors.FileFormatError, match=r"val_labels\.npy has one whole number per sample and looks like"):
+        vd.load(tmp_path)
+    predictions = vd.load(tmp_path, labels=labels)
+    assert (predictions.n_sources, predictions.labels.tolist()) == (12, [0, 1, 2, 0, 1, 2, 0, 1])
+    assert predictions.files[-1] == labels

@@ -76,7 +76,8 @@ class Calibrator(ParametersAsFields):
     source_names_ : tuple of str, or None
         Names of the sources it was fitted on, where they had names.  Learned pools, which have a weight for each
         source, match sources by name: a source of the fit that is not there is left out, a new one has the mean
-        weight, and :class:`veridical.errors.ChangedSourcesWarning` names both.
+        weight, and :class:`veridical.errors.ChangedSourcesWarning` names both.  Everything else combines any number of
+        sources; the same warning says if there are more, fewer or partly other ones than at the fit.
     """
 
     #: What one types.
@@ -340,9 +341,7 @@ class Calibrator(ParametersAsFields):
             return None
         combined = None if kind == "binary" else combine_array(values, kind, self.sources_axis, self)
         fits = combined is not None and combined.n_classes == self.n_classes_
-        if fits and self.fixed_number_of_sources:
-            fits = values.shape[self.sources_axis] == self.n_sources_
-        return combined if fits else None
+        return combined if fits and values.shape[self.sources_axis] == self.n_sources_ else None
 
     def full_vectors(self, combined: Combined) -> Array:
         """(N, L) calibrated distributions of combined sources."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from veridical._warn import warn_caller
 from veridical.combine.small_inputs import mean_of, truth_of
 from veridical.errors import ShiftedDataWarning
 from veridical.predictions import Predictions
@@ -97,12 +97,11 @@ def warn_about_shift(fitted: FittingData | None, predictions: Predictions, n_thr
         if high - low > _STANDARD_ERRORS * error and high > _LEAST_RATIO * low:
             differences.append(f"their mean HV is {new.hv:.3g} ({fitted.hv:.3g})")
     if differences:
-        warnings.warn(
+        warn_caller(
             f"the predictions differ from those that the calibrator was fitted on (in brackets): "
             f"{' and '.join(differences)}; confidences may be wrong unless both were made in the same way, for example "
             "both out of fold or both averages over folds.",
             ShiftedDataWarning,
-            stacklevel=3,
         )
 
 

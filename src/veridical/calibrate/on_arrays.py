@@ -10,6 +10,7 @@ from veridical.arrays.truth import LABEL_MARGIN, at_label, one_hot, project, sof
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.isotonic import TIE_BREAKER
 from veridical.calibrate.logistic import CLOSEST
+from veridical.calibrate.matching import warn_about_number
 from veridical.calibrate.temperature import SMALLEST_PROBABILITY
 from veridical.calibrate.truth_logit import FURTHEST
 from veridical.combine.array_inputs import LoadedArrays, load_arrays
@@ -45,6 +46,8 @@ def _predict(calibrator: Calibrator, foreign: Foreign, answer: str) -> Any:
         raise NeedsHostError
     loaded = _load(fitted, foreign)
     _check_shape(fitted, loaded.probs.shape)
+    names = tuple(foreign.values) if isinstance(foreign.values, Mapping) else None
+    warn_about_number(fitted, loaded.probs.shape[0], names, loaded.probs.shape[1])
     results = answer_arrays(fitted, CombinedArrays(loaded, fitted.combiner_, missing=fitted.missing), answer)
     if answer == "predict_all":
         return tuple(loaded.in_sample_shape(result) for result in results)

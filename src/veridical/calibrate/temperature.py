@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from typing import ClassVar
 
 import numpy as np
 
 from veridical._numpy_kernels import kernel_for
 from veridical._parallel import run_blocks
+from veridical._warn import warn_caller
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.state_checks import check_array, check_number
 from veridical.combine.combined import Combined, Floats, Labels
@@ -81,11 +81,10 @@ def fit_temperature(logs: Array, labels: Labels, loss: str, n_threads: int | Non
     """The temperature with the lowest loss, at least as good as 1; a warning where none within bounds is lowest."""
     temperature, is_inside = search_temperature(logs, labels, loss, n_threads)
     if not is_inside:
-        warnings.warn(
+        warn_caller(
             f"no temperature between 1/50 and 50 minimises the {loss} on these {len(labels)} samples; the nearest "
             "one is used (are all predictions right, or all wrong?).",
             NotConvergedWarning,
-            stacklevel=5,
         )
     return temperature
 

@@ -25,7 +25,7 @@ def command(as_json: bool, quiet: bool, **source: Any) -> None:
       veridical inspect cal.json
     """
     output = Output(as_json, quiet)
-    if Path(source["pred"]).suffix == ".json":
+    if isinstance(source["pred"], str) and Path(source["pred"]).suffix == ".json":
         _show_calibrator(source["pred"], output)
     else:
         _show_predictions(output, **source)

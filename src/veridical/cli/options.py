@@ -29,9 +29,14 @@ def option_group(*options: Callable[[_Command], _Command]) -> Callable[[_Command
     return decorate
 
 
+def _one_or_several(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | tuple[str, ...]:
+    """One path, or several: one file per source, as from a pattern that the shell has replaced by the files."""
+    return value[0] if len(value) == 1 else value
+
+
 #: PRED and how to read it; :func:`read` takes the values.
 prediction_options = option_group(
-    click.argument("pred", type=click.Path()),
+    click.argument("pred", nargs=-1, required=True, type=click.Path(), callback=_one_or_several),
     click.option("--labels", "-y", type=click.Path(), help="File of labels, if the predictions have none inside."),
     click.option(
         "--kind",
@@ -164,7 +169,7 @@ def workers_client(workers: int | None) -> Iterator[Any]:
 
 
 def read_in_blocks(
-    pred: str,
+    pred: str | tuple[str, ...],
     labels: str | None,
     kind: Any,
     sources_axis: int | None,
@@ -178,7 +183,10 @@ def read_in_blocks(
     from veridical.scale.opening import is_large
     from veridical.scale.opening import open as open_in_blocks
 
-    if block_memory is not None or workers is not None or (kind != "labels" and is_large(pred)):
+    if not isinstance(pred, str):
+        if block_memory is not None or workers is not None:
+            raise ParameterError("one .npy or .zarr of all sources is read in blocks, and there are several files.")
+    elif block_memory is not None or workers is not None or (kind != "labels" and is_large(pred)):
         if class_axis is not None or group_column is not None:
             raise ParameterError("predictions that are read in blocks have no --class-axis and no --groups column.")
         options: dict[str, Any] = {} if block_memory is None else {"block_memory": block_memory}
@@ -188,7 +196,7 @@ def read_in_blocks(
 
 
 def read(
-    pred: str,
+    pred: str | tuple[str, ...],
     labels: str | None,
     kind: Any,
     sources_axis: int | None,
@@ -202,6 +210,8 @@ def read(
     if kind == "labels":
         from veridical.jury import load_votes
 
+        if not isinstance(pred, str):
+            raise ParameterError("votes are in one table (item, source, label), and there are several files.")
         return load_votes(pred, labels)
     return load_with_default_kind(
         pred,

@@ -18,8 +18,9 @@ from rich.text import Text
 
 from veridical._columns import columns_that_fit
 from veridical._json import to_json
-from veridical._names import printable
+from veridical._names import one_line, printable
 from veridical._progress import Progress
+from veridical._tables import shortened_cells
 
 #: Width of tables, unless stdout is a terminal with another width.
 _WIDTH = 80
@@ -39,7 +40,7 @@ class Output:
     def text(self, text: str) -> None:
         """Print a sentence, unless JSON is asked for; words such as paths are not broken."""
         if not (self.as_json or self.quiet):
-            lines = textwrap.wrap(printable(text), self._console.width, break_long_words=False, break_on_hyphens=False)
+            lines = textwrap.wrap(one_line(text), self._console.width, break_long_words=False, break_on_hyphens=False)
             self._console.print(Text("\n".join(lines)), soft_wrap=True)
 
     def lines(self, text: str) -> None:
@@ -56,9 +57,9 @@ class Output:
         """
         if self.as_json or self.quiet:
             return
-        heading, *rows = [[printable(cell) for cell in row] for row in (heading, *rows)]
+        heading, *rows = [[printable(cell) for cell in shortened_cells(row)] for row in (heading, *rows)]
         if title:
-            self._console.print(Text(printable(title), style="table.title"))
+            self._console.print(Text(one_line(title), style="table.title"))
         if of_words:
             self._print(_table_of_words(heading, rows))
             return

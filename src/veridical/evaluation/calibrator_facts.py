@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical._names import shortened
 from veridical._tables import TableResult, html_table, text_table
 from veridical.calibrate import Calibrator
 from veridical.calibrate.saving import describe
@@ -15,6 +16,8 @@ from veridical.evaluation.scores import SCHEMA
 
 #: Arrays of more numbers are shown by their shape and range.
 _FEW = 6
+#: More names than these are counted.
+_MOST_NAMES = 10
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,10 @@ class CalibratorFacts(TableResult):
         What "auto" chose, as "method on combine".
     n_sources, n_classes : int
         What it was fitted for.
+    kind : str
+        Kind of the scores it was fitted on, and of the arrays that it predicts for.
+    source_names, class_names : list of str, or None
+        Those of the fit, where they had names.
     keeps_labels : bool
         Whether labels stay those of the sources' mean.
     parameters : dict
@@ -56,6 +63,9 @@ class CalibratorFacts(TableResult):
     chosen: str | None
     n_sources: int
     n_classes: int
+    kind: str
+    source_names: list[str] | None
+    class_names: list[str] | None
     keeps_labels: bool
     parameters: Mapping[str, Any]
     fitted: Mapping[str, Any]
@@ -72,6 +82,9 @@ class CalibratorFacts(TableResult):
             "classes": self.n_classes,
             "keeps labels": "yes" if self.keeps_labels else "no",
             **self.parameters,
+            "kind": self.kind,  # that of the fit, in the place of the parameter
+            "source names": _listed(self.source_names),
+            "class names": _listed(self.class_names),
             "weights of sources": self.source_weights,
             "weight of their mean": self.mean_weight,
             **{name.removesuffix("_"): value for name, value in self.fitted.items()},
@@ -132,6 +145,7 @@ def inspect_calibrator(calibrator: Calibrator) -> CalibratorFacts:
     """
     described = describe(calibrator)
     best = getattr(calibrator, "best_", None)
+    class_names = getattr(calibrator, "class_names_", None)
     inner = described if best is None else describe(best)
     return CalibratorFacts(
         method=calibrator.name,
@@ -139,6 +153,9 @@ def inspect_calibrator(calibrator: Calibrator) -> CalibratorFacts:
         chosen=None if best is None else f"{best.name} on {best.combine}",
         n_sources=calibrator.n_sources_,
         n_classes=calibrator.n_classes_,
+        kind=calibrator.kind_of_arrays,
+        source_names=described["source_names"],
+        class_names=None if class_names is None else list(class_names),
         keeps_labels=calibrator.keeps_mean_labels if best is None else best.keeps_mean_labels,
         parameters=described["parameters"],
         fitted={name: _plain(value) for name, value in inner["state"].items()},
@@ -146,6 +163,13 @@ def inspect_calibrator(calibrator: Calibrator) -> CalibratorFacts:
         mean_weight=inner["pooling"]["mean_weight"],
         candidates=getattr(calibrator, "table_", []),
     )
+
+
+def _listed(names: list[str] | None) -> str | None:
+    if names is None:
+        return None
+    rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(shortened(name, 40) for name in names[:_MOST_NAMES]) + rest
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,7 @@ from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
 from veridical.metrics.sample import Labels, Sample
 from veridical.metrics.table import summary_of
 from veridical.predictions import Predictions, as_predictions
-from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.labels import LABELS_NEEDED, UNKNOWN
 from veridical.predictions.validation import Array, InputKind, check_flag, check_seed
 
 DEFAULT_METHODS = (MEMBERS, *label_free_combiners())
@@ -185,7 +185,7 @@ def labelled(predictions: Any, labels: Any, kind: InputKind | None, sources_axis
     if labels is not None:
         all_predictions = all_predictions.with_labels(labels)
     if all_predictions.labels is None:
-        raise LabelError("this needs labels and the predictions have none; give labels, one integer per sample.")
+        raise LabelError(LABELS_NEEDED)
     labelled_predictions = all_predictions.labelled()
     n_sources, n_samples = labelled_predictions.n_sources, labelled_predictions.n_samples
     if n_samples == 0:

@@ -6,19 +6,24 @@ Whole numbers, names of classes, booleans for two classes, and labels with ids, 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import InvalidInputError, LabelError, UnmatchedIdWarning, shown
+from veridical._warn import warn_caller
+from veridical.errors import FileFormatError, InvalidInputError, LabelError, UnmatchedIdWarning, shown
 from veridical.predictions.arrays import Array, as_array
 from veridical.predictions.frames import is_frame
 
+#: What to say where labels are needed.
+LABELS_NEEDED = (
+    "this needs labels and the predictions have none; give labels, one integer per sample (on the command line "
+    "--labels FILE)."
+)
 #: The label of a sample whose label is not known.
 UNKNOWN = -1
 
@@ -31,6 +36,9 @@ class LabelTable:
     labels: Any
     #: What to call it in a message.
     where: str = "labels"
+    #: With ids and labels the other way round, where their columns have names that do not tell which is which.
+    swapped: LabelTable | None = None
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,8 @@ def resolve_labels(labels: Any, samples: Samples) -> npt.NDArray[np.int64]:
     if is_frame(labels):
         raise LabelError("labels are a data frame; give one of its columns, for example frame['label'].")
     table = _as_table(labels, samples)
+    if table is not None and table.swapped is not None:
+        table = _with_matching_ids(table, table.swapped, samples)
     if table is not None and (isinstance(labels, Mapping) or not _is_in_order(table, samples)):
         return _join(table, class_indices(_array_of(table.labels), samples), samples)
     array = _array_of(labels if table is None else table.labels)
@@ -66,6 +76,17 @@ def resolve_labels(labels: Any, samples: Samples) -> npt.NDArray[np.int64]:
             f"there are {array.shape[0]} labels for {samples.n_samples} samples; give one label per sample."
         )
     return class_indices(array, samples)
+
+
+def _with_matching_ids(table: LabelTable, swapped: LabelTable, samples: Samples) -> LabelTable:
+    """Of two columns, the one that has ids of the samples holds the ids."""
+    known = set() if samples.ids is None else set(map(str, samples.ids.tolist()))
+    first, second = (sum(str(entry) in known for entry in way.ids) for way in (table, swapped))
+    if first == second:
+        raise FileFormatError(
+            f"{table.where} has columns {', '.join(table.columns)[:200]}; name the one with the labels: label."
+        )
+    return table if first > second else replace(swapped, where=table.where)
 
 
 def _array_of(labels: Any) -> Array:
@@ -255,7 +276,7 @@ def _join(table: LabelTable, indices: npt.NDArray[np.int64], samples: Samples) -
             problems.append(
                 f"{_count(len(extra), 'label belongs', 'labels belong')} to no sample ({shown(extra[0])}, ...)"
             )
-        warnings.warn(f"{table.where}: {' and '.join(problems)}.", UnmatchedIdWarning, stacklevel=2)
+        warn_caller(f"{table.where}: {' and '.join(problems)}.", UnmatchedIdWarning)
     return result
 
 

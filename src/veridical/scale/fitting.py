@@ -21,7 +21,7 @@ from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
 from veridical.metrics import CalibrationState
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
-from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.labels import LABELS_NEEDED, UNKNOWN
 from veridical.predictions.validation import Kind, check_labels, check_seed
 from veridical.scale.blocked import Block, BlockedPredictions
 from veridical.scale.cluster import scores_on_cluster
@@ -244,7 +244,7 @@ def labelled_blocks(predictions: Any, labels: Any, kind: Kind | None, sources_ax
     if labels is not None:
         blocked = blocked.with_labels(check_labels(labels, blocked.n_samples, blocked.n_classes))
     if blocked.labels is None:
-        raise LabelError("this needs labels and the predictions have none; give labels, one integer per sample.")
+        raise LabelError(LABELS_NEEDED)
     return blocked
 
 

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def read_labels(path: Path) -> Array | LabelTable:
         raise LabelError(
             f"{path} holds labels of shape {labels.shape} and dtype {labels.dtype}; write one integer per sample."
         )
-    return labels if table is None else LabelTable(table.ids, labels, str(path))
+    return labels if table is None else replace(table, labels=labels, where=str(path))
 
 
 def _holds_lists(labels: Array) -> bool:
@@ -98,27 +99,41 @@ def _from_csv(path: Path) -> Array | LabelTable:
     header = [name.strip() for name in rows[0]] if rows else []
     # In a table of one column an empty line is a label that is not known.
     rows = [row or [""] for row in rows] if len(header) == 1 else [row for row in rows if row]
-    column, ids = _columns(header, path)
+    column, ids, is_certain = _columns(header, path)
     uneven = next((line for line, row in enumerate(rows) if len(row) != len(header)), None)
     if uneven is not None:
         raise CorruptFileError(f"row {uneven + 1} of {path} has {len(rows[uneven])} entries, not {len(header)}.")
     has_header = len(header) > 1 or header[0].lower() in _NAMES or not header[0].lstrip("+-").isdecimal()
     rows = rows[has_header:]
-    labels = labels_from_text([row[column].strip() for row in rows])
-    return labels if ids is None else LabelTable([row[ids].strip() for row in rows], labels)
+    entries = None if ids is None else [row[ids].strip() for row in rows]
+    return _table_of([row[column].strip() for row in rows], entries, None if is_certain else header)
 
 
-def _columns(header: Sequence[str], path: Path) -> tuple[int, int | None]:
-    """The places of the labels and of the ids in a table, if it has ids."""
+def _columns(header: Sequence[str], path: Path) -> tuple[int, int | None, bool]:
+    """The places of the labels and of the ids in a table, if it has ids, and whether it is certain which is which.
+
+    Of two columns the one beside the ids has the labels, whatever its name.
+    """
     named = [place for place, name in enumerate(header) if name.lower() in _NAMES]
-    if len(named) != 1 and len(header) != 1:
+    if len(named) != 1 and len(header) not in (1, 2):
         raise FileFormatError(f"{path} has columns {', '.join(header)[:200]}; name the one with the labels: label.")
+    ids = [place for place, name in enumerate(header) if name.lower() in _ID_NAMES and place not in named[:1]]
+    if len(named) != 1 and len(header) == 2:
+        return (1 - ids[0], ids[0], True) if len(ids) == 1 else (1, 0, False)
     column = named[0] if named else 0
     others = [place for place in range(len(header)) if place != column]
-    ids = [place for place in others if header[place].lower() in _ID_NAMES]
     if len(ids) == 1 or len(others) == 1:
-        return column, (ids or others)[0]
-    return column, None
+        return column, (ids or others)[0], True
+    return column, None, True
+
+
+def _table_of(texts: Sequence[str], ids: Sequence[str] | None, header: Sequence[str] | None) -> Array | LabelTable:
+    """Labels with their ids, if there are some; with a ``header`` the two may be the other way round."""
+    labels = labels_from_text(texts)
+    if ids is None:
+        return labels
+    swapped = None if header is None else LabelTable(texts, labels_from_text(ids))
+    return LabelTable(ids, labels, swapped=swapped, columns=tuple(header or ()))
 
 
 def _from_json(path: Path) -> Any:
@@ -145,9 +160,17 @@ def _from_cifar(path: Path) -> Array:
 def _from_parquet(path: Path) -> Array | LabelTable:
     from veridical.predictions.files.format_parquet import read_text_columns
 
-    texts, ids = read_text_columns(path, lambda names: _columns(names, path))
-    labels = labels_from_text(texts)
-    return labels if ids is None else LabelTable(ids, labels)
+    header: list[str] = []
+    uncertain = False
+
+    def choose(names: Sequence[str]) -> tuple[int, int | None]:
+        nonlocal uncertain
+        column, ids, is_certain = _columns(names, path)
+        header[:], uncertain = names, not is_certain
+        return column, ids
+
+    texts, ids = read_text_columns(path, choose)
+    return _table_of(texts, ids, header if uncertain else None)
 
 
 def _from_npz(path: Path) -> Array | LabelTable:

@@ -9,19 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from veridical.errors import FileFormatError, InvalidInputError, ParameterError
+from veridical._warn import warn_caller
+from veridical.errors import FileFormatError, InvalidInputError, ParameterError, UnmatchedIdWarning
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import Contents, settle_kind
 from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.format_zarr import is_zarr
 from veridical.predictions.files.formats import FORMATS, format_of
 from veridical.predictions.files.labels import read_labels
-from veridical.predictions.files.source_files import is_pattern, read_directory, read_pattern
+from veridical.predictions.files.source_files import is_pattern, read_directory, read_files, read_pattern
+from veridical.predictions.labels import LabelTable
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 
 def load(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     labels: Any = None,
     *,
     kind: InputKind | None = None,
@@ -29,18 +31,18 @@ def load(
     class_axis: int | None = None,
     group_column: str | None = None,
 ) -> Predictions:
-    """Read predictions from a file, a directory or a pattern.
+    """Read predictions from a file, several files, a directory or a pattern.
 
     Parameters
     ----------
-    path : path
+    path : path or list of paths
         A ``.npz``, ``.npy``, ``.csv``, ``.parquet``, ``.pt`` or ``.zarr`` of all sources, shape (S, N, L), or of one,
-        shape (N, L); or a directory or a pattern such as ``"run/member_*.npy"`` with one file per source.  Plain arrays
-        are mapped, not read, so that an ensemble may be larger than memory.
+        shape (N, L); or a list of files, a directory or a pattern such as ``"run/member_*.npy"`` with one file per
+        source, in natural order.  Plain arrays are mapped, not read, so that an ensemble may be larger than memory.
     labels : path or array of N labels, optional
         A ``.npy``, ``.npz``, ``.txt``, ``.csv``, ``.json``, ``.parquet``, ``.pt`` or a plain pickle; integers from 0,
         or names of classes where the predictions have them; blank, NaN and -1 are not known.  A table with a column of
-        ids is joined by them.  They replace labels in ``path``.
+        ids is joined by them.  They replace labels in ``path``, and their file is not read as a source.
     kind : {"probs", "logits", "log_probs", "binary"}, optional
         What the numbers are.  A file may declare it: by the array's name (``.npz``, ``.pt``, ``.zarr``), by a column
         ``kind`` (tables), or by the beginning of the file's name (``logits_...npy``).  If nothing declares it, they are
@@ -86,7 +88,7 @@ def load(
 
 
 def load_with_default_kind(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     labels: Any = None,
     *,
     kind: InputKind | None = None,
@@ -98,17 +100,23 @@ def load_with_default_kind(
     """:func:`load` with another kind than "probs" where neither the caller nor the file declares one."""
     if kind is not None:
         check_choice(kind, INPUT_KINDS, "kind")
-    if not isinstance(path, (str, os.PathLike)):
-        raise ParameterError(
-            f"path is a {type(path).__name__}; give a path, or make veridical.Predictions of an array."
-        )
-    where = os.fspath(path)
-    with reading(Path(where), "predictions"):
-        contents = _read(where, kind, group_column)
-    files = contents.files or (Path(where),)
+    paths = _checked_paths(path)
+    where = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     label_file = Path(labels) if isinstance(labels, (str, os.PathLike)) else None
+    with reading(Path(where), "predictions"):
+        if len(paths) > 1:
+            _reject_group_column(group_column, where)
+            contents = read_files([Path(name) for name in paths], kind, where, label_file)
+        else:
+            contents = _read(where, kind, group_column, label_file)
+    files = contents.files or (Path(where),)
     if label_file is not None:
         labels, files = read_labels(label_file), (*files, label_file)
+        if contents.sample_ids is not None and not isinstance(labels, LabelTable):
+            warn_caller(
+                f"{label_file} has no ids and the samples have: its labels are taken in the order of the samples.",
+                UnmatchedIdWarning,
+            )
     values, axis = _native_values(contents.values), 0 if sources_axis is None else sources_axis
     try:
         predictions = Predictions(
@@ -131,19 +139,37 @@ def load_with_default_kind(
     return predictions
 
 
-def _read(where: str, kind: InputKind | None, group_column: str | None) -> Contents:
+def _checked_paths(path: Any) -> list[str]:
+    """One path, or several."""
+    if isinstance(path, (str, os.PathLike)):
+        return [os.fspath(path)]
+    if not isinstance(path, (list, tuple)) or not all(isinstance(entry, (str, os.PathLike)) for entry in path):
+        raise ParameterError(
+            f"path is a {type(path).__name__}; give a path, or make veridical.Predictions of an array."
+        )
+    if not path:
+        raise ParameterError("path is an empty list; give at least one file.")
+    return [os.fspath(entry) for entry in path]
+
+
+def _reject_group_column(group_column: str | None, where: str) -> None:
+    if group_column is not None:
+        formats = ", ".join(suffix for suffix, known in FORMATS.items() if known.has_columns)
+        raise ParameterError(f"{where} has no column {group_column!r}; columns are read from {formats}.")
+
+
+def _read(where: str, kind: InputKind | None, group_column: str | None, label_file: Path | None) -> Contents:
     path = Path(where)
     if group_column is not None:
         if not path.is_file() or not format_of(path).has_columns:
-            formats = ", ".join(suffix for suffix, known in FORMATS.items() if known.has_columns)
-            raise ParameterError(f"{where} has no column {group_column!r}; columns are read from {formats}.")
+            _reject_group_column(group_column, where)
         return format_of(path).read(path, kind, group_column)
     if is_pattern(where):
-        return read_pattern(where, kind)
+        return read_pattern(where, kind, label_file)
     if is_zarr(path):
         return FORMATS[".zarr"].read(path, kind)
     if path.is_dir() and path.suffix.lower() != ".zarr":
-        return read_directory(path, kind)
+        return read_directory(path, kind, label_file)
     if not path.exists():
         raise FileFormatError(f"{where} does not exist; check the name.")
     return format_of(path).read(path, kind)

@@ -31,10 +31,14 @@ def is_pattern(path: str) -> bool:
     return glob.has_magic(path) and not Path(path).exists()
 
 
-def read_directory(path: Path, kind: InputKind | None) -> Contents:
-    """The files of a directory, in natural order; ``labels.*`` has the labels, ``run.json`` may give the kind."""
+def read_directory(path: Path, kind: InputKind | None, label_file: Path | None = None) -> Contents:
+    """The files of a directory, in natural order; ``labels.*`` has the labels, ``run.json`` may give the kind.
+
+    ``label_file``, which the caller reads, is not a source.
+    """
     with reading(path, "a directory"):
         files = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
+    files = _without(label_file, files)
     sources = [file for file in files if file.suffix.lower() in _SUFFIXES and not _is_labels(file)]
     suffixes = sorted({file.suffix.lower() for file in sources})
     if len(suffixes) > 1:
@@ -58,12 +62,24 @@ def _described_run(path: Path) -> dict[str, Any]:
     return described if isinstance(described, dict) and described.get("kind") in KINDS else {}
 
 
-def read_pattern(pattern: str, kind: InputKind | None) -> Contents:
+def read_pattern(pattern: str, kind: InputKind | None, label_file: Path | None = None) -> Contents:
     """The files that match a pattern, in natural order; a file ``labels.*`` has the labels."""
-    files = [Path(name) for name in glob.glob(pattern)]
+    return read_files([Path(name) for name in glob.glob(pattern)], kind, pattern, label_file)
+
+
+def read_files(files: Sequence[Path], kind: InputKind | None, where: str, label_file: Path | None = None) -> Contents:
+    """Several files, in natural order; a file ``labels.*`` has the labels."""
+    files = _without(label_file, files)
     return _read_sources(
-        [file for file in files if not _is_labels(file)], [file for file in files if _is_labels(file)], pattern, kind
+        [file for file in files if not _is_labels(file)], [file for file in files if _is_labels(file)], where, kind
     )
+
+
+def _without(label_file: Path | None, files: Sequence[Path]) -> list[Path]:
+    """The files other than the one that the caller reads labels from."""
+    if label_file is None:
+        return list(files)
+    return [file for file in files if file.resolve() != label_file.resolve()]
 
 
 def _is_labels(path: Path) -> bool:
@@ -78,6 +94,7 @@ def _read_sources(sources: Sequence[Path], labels: Sequence[Path], where: str, k
     files = sorted(sources, key=lambda path: natural_order(path.name))
     members = [_one_source(format_of(file).read(file, kind), file) for file in files]
     first = members[0]
+    _reject_labels(members, files)
     _check_kinds(members, files)
     class_names = _match_classes(members, files)
     _match_samples(members, files)
@@ -111,6 +128,17 @@ def _one_source(contents: Contents, file: Path) -> Any:
         )
     contents.values = values
     return contents
+
+
+def _reject_labels(members: Sequence[Any], files: Sequence[Path]) -> None:
+    """Refuse whole numbers, one per sample, among files of scores."""
+    scores = [member.values.ndim > 1 or member.values.dtype.kind == "f" for member in members]
+    suspect = next((file for file, is_score in zip(files, scores, strict=True) if not is_score), None)
+    if suspect is not None and any(scores):
+        raise FileFormatError(
+            f"{suspect} has one whole number per sample and looks like labels; give it as the labels (on the command "
+            f"line --labels {suspect}), which are not read as a source."
+        )
 
 
 def _check_kinds(members: Sequence[Contents], files: Sequence[Path]) -> None:
