@@ -127,6 +127,10 @@ class UnmatchedIdWarning(VeridicalWarning):
     """Some samples have no label, or some labels no sample, by their ids; or labels without ids are taken in order."""
 
 
+class SuspectKindWarning(VeridicalWarning):
+    """Numbers that are declared to be logits look like probabilities."""
+
+
 class ShiftedDataWarning(VeridicalWarning):
     """New predictions are far more or less confident, or disagree far more or less, than those of the fit."""
 

@@ -204,3 +204,23 @@ def test_tensors_that_require_grad_or_are_bfloat16(probs, rng):
     assert error == pytest.approx(vd.metrics.ece(labels.numpy(), many[0]), abs=0.01)
     with pytest.raises(errors.NotNormalisedError):
         vd.metrics.ece(labels, 1.05 * low[0])
+
+
+def test_probabilities_declared_as_logits_are_suspected(rng):
+    probs = rng.dirichlet([1, 1, 1], (4, 50)).astype(np.float16)
+    labels = probs[0].argmax(axis=1)
+    for values in (probs, list(probs), {"a": probs[0], "b": probs[1]}, probs[0]):
+        with pytest.warns(errors.SuspectKindWarning, match='look like probabilities .* pass kind="probs"') as caught:
+            predictions = vd.Predictions(values, labels, kind="logits")
+        assert (len(caught), caught[0].filename) == (1, __file__)
+        predictions.select(samples=slice(10)).flat().labelled()  # said once
+    with pytest.warns(errors.SuspectKindWarning):
+        vd.Temperature(kind="logits").fit(probs, labels)
+
+
+def test_logits_are_not_taken_for_probabilities(rng):
+    for logits in (rng.normal(size=(3, 20, 4)), np.zeros((2, 5, 3)), np.full((2, 5, 3), np.nan), [[[1.0, 0.0]]]):
+        assert vd.Predictions(logits, kind="logits").kind == "logits"
+    halves = np.full((2, 5, 2), 0.5)
+    halves[1, 0] = [-1.0, 2.0]
+    assert vd.Predictions(halves, kind="logits").kind == "logits"

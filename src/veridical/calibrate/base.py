@@ -23,8 +23,8 @@ from veridical.calibrate.fitting_data import FittingData
 from veridical.calibrate.input_arrays import (
     labelled_samples,
     predictions_for,
-    reject_probabilities,
     reject_two_dimensions,
+    remembered_logits,
 )
 from veridical.calibrate.matching import check_classes, match_sources
 from veridical.calibrate.parameters import ParametersAsFields, unfitted_error
@@ -306,10 +306,9 @@ class Calibrator(ParametersAsFields):
         kind = self.kind_of_arrays
         if kind != "binary" and self.n_sources_ > 1 and not self.needs_sources:
             reject_two_dimensions(values, self.n_sources_)
-        predictions = self._predictions(values, kind)
-        if kind != self.kind:
-            reject_probabilities(predictions)
-        return predictions
+        if kind == "logits" != self.kind:
+            return remembered_logits(self._predictions(values, "probs"))
+        return self._predictions(values, kind)
 
     def check_fitted(self) -> None:
         """Raise :class:`veridical.errors.UnfittedError`, also scikit-learn's NotFittedError, before ``fit``."""

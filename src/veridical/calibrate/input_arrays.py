@@ -12,6 +12,7 @@ from veridical.combine.combined import Labels
 from veridical.errors import LabelError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.container import as_predictions
+from veridical.predictions.inputs import look_like_probabilities
 from veridical.predictions.validation import InputKind, as_numbers
 
 if TYPE_CHECKING:
@@ -60,17 +61,15 @@ def reject_two_dimensions(values: Any, n_sources: int) -> None:
         )
 
 
-def reject_probabilities(predictions: Predictions) -> None:
-    """Refuse an array of probabilities that would be taken for logits because those were fitted on."""
-    if predictions.kind != "logits":
-        return
-    first = np.asarray(next(iter(predictions))[:100], np.float64)
-    known = first[~np.isnan(first).any(axis=1)]
-    if len(known) and (known >= 0).all() and (np.abs(known.sum(axis=1) - 1) < 1e-3).all():
+def remembered_logits(predictions: Predictions) -> Predictions:
+    """An array as the logits that were fitted on, which the caller does not declare; probabilities are refused."""
+    if look_like_probabilities(tuple(predictions)):
         raise ParameterError(
             "this calibrator was fitted on logits and the array has probabilities; give logits, or "
             'veridical.Predictions(array, kind="probs").'
         )
+    predictions.kind = predictions.input_kind = "logits"
+    return predictions
 
 
 def n_dimensions(values: Any) -> int:

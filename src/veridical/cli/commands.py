@@ -13,6 +13,7 @@ import click
 
 from veridical._version import __version__
 from veridical.cli import INTERRUPTED, print_message
+from veridical.errors import shown
 
 #: Command name -> one line of help.
 COMMANDS = {
@@ -50,6 +51,18 @@ class _Commands(click.Group):
         module = importlib.import_module(f"veridical.cli.{cmd_name}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is asked for; the nearest name is suggested for an unknown one."""
+        if args and args[0] not in COMMANDS and args[0][:1].isalnum():
+            from difflib import get_close_matches  # only for a message
+
+            close = get_close_matches(args[0].lower()[:100], COMMANDS, 1)
+            question = f" Did you mean {close[0]!r}?" if close else " 'veridical --help' lists the commands."
+            ctx.fail(f"No such command {shown(args[0])}.{question}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -13,6 +13,7 @@ from veridical.cli.output import Output
 def command(as_json: bool, quiet: bool) -> None:
     """All combiners, calibrators and metrics, by name."""
     from veridical.calibrate import calibrators
+    from veridical.calibrate.registry import ALIASES
     from veridical.combine import COMBINERS
     from veridical.metrics import METRICS
 
@@ -25,6 +26,7 @@ def command(as_json: bool, quiet: bool) -> None:
         for name, method in calibrators().items()
     ]
     output.table(["calibrator", "title", ""], rows, of_words=True)
+    output.text("Short names: " + ", ".join(f"{name} for {full}" for name, full in ALIASES.items()) + ".")
     output.table(["metric", ""], [[name, metric.meaning] for name, metric in METRICS.items()], of_words=True)
     output.json(
         {
@@ -40,6 +42,7 @@ def command(as_json: bool, quiet: bool) -> None:
                 }
                 for name, method in calibrators().items()
             },
+            "aliases": dict(ALIASES),
             "metrics": {
                 name: {"meaning": metric.meaning, "lower_is_better": metric.lower_is_better}
                 for name, metric in METRICS.items()

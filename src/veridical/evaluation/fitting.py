@@ -153,7 +153,7 @@ def fit_with_engine(
 
 def resolve_calibrator(method: str, parameters: Mapping[str, Any]) -> Method:
     """A method that can be fitted, by name."""
-    resolved = resolve_method(method, parameters)
+    resolved = resolve_method(method, parameters, only_calibrators=True)
     if resolved.calibrator is None:
         raise ParameterError(f"{resolved.name} has nothing to fit; name a calibrator, such as 'temperature'.")
     return resolved

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from veridical.calibrate import Calibrator, calibrators, full_name, load_calibrator
+from veridical.calibrate.registry import ALIASES
 from veridical.combine import COMBINERS, label_free_combiners
 from veridical.errors import ParameterError
 from veridical.predictions.validation import check_choice
@@ -70,8 +71,8 @@ class Method:
         return chosen(**{**{key: value for key, value in defaults.items() if key in known}, **self.parameters})
 
 
-def resolve_method(name: str, parameters: Mapping[str, Any] | None = None) -> Method:
-    """The method of that name; an unknown one is answered with the list of names."""
+def resolve_method(name: str, parameters: Mapping[str, Any] | None = None, *, only_calibrators: bool = False) -> Method:
+    """The method of that name; an unknown one is answered with the list of names, or of those that are fitted."""
     if not isinstance(name, str):
         raise ParameterError(f"method is {name!r}; give the name of a method, such as 'temperature'.")
     combiner, plus, base = name.strip().rpartition("+")
@@ -80,8 +81,10 @@ def resolve_method(name: str, parameters: Mapping[str, Any] | None = None) -> Me
         if parameters:
             raise ParameterError(f"{base} has no parameters; leave {next(iter(parameters))!r} out.")
         return Method(base, COMBINERS[base].title, base)
-    known = [*(() if plus else (MEMBERS, *label_free_combiners())), *calibrators()]
-    chosen = calibrators()[check_choice(base, known, "method")] if base != MEMBERS else None
+    without_fit = () if plus or only_calibrators else (MEMBERS, *label_free_combiners())
+    if base not in calibrators() and base != MEMBERS:
+        check_choice(base, [*without_fit, *calibrators()], "method", ALIASES)
+    chosen = calibrators()[base] if base != MEMBERS else None
     if chosen is None:
         raise ParameterError("'members' stands for every single source; name one method, such as 'ptde'.")
     if not plus:

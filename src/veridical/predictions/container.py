@@ -249,7 +249,8 @@ class Predictions:
 
     def _derive(self, values: Any, source_names: Sequence[str] | None, samples: Any) -> Predictions:
         """Predictions of the same kind, classes and files; ``samples`` is the index of those in ``values``, or None."""
-        result = Predictions(values, kind=self.kind, source_names=source_names, class_names=self.class_names)
+        result = Predictions(values, source_names=source_names, class_names=self.class_names)
+        result.kind = self.kind
         # Known to be valid, and an index may take a sample twice.
         for name in ("labels", "sample_ids", "groups"):
             entries = getattr(self, name)

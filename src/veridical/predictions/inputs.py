@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from veridical.errors import ConfidenceError, DtypeError, ParameterError, ShapeError, shown
+from veridical._warn import warn_caller
+from veridical.errors import ConfidenceError, DtypeError, ParameterError, ShapeError, SuspectKindWarning, shown
 from veridical.predictions.arrays import Array, as_numbers
 from veridical.predictions.frames import Frame, frame_of, is_frame, matching_columns, matching_rows
 from veridical.predictions.validation import InputKind, result_dtype
 
 #: Dimensions that an array of one source may have: samples, or images of samples, and classes.
 _PLAIN, _DENSE = 2, 4
+#: Rows that show whether numbers are probabilities.
+_ROWS_TO_CHECK = 100
 _FORMS = "(sources, samples, classes), or (samples, classes) for one source"
 
 
@@ -39,6 +42,29 @@ def read_scores(
     values: Any, kind: InputKind, sources_axis: int, class_axis: int | None, class_names: Sequence[str] | None
 ) -> Scores:
     """``values`` in the form that Predictions keep; views where possible."""
+    scores = _read_scores(values, kind, sources_axis, class_axis, class_names)
+    if kind == "logits" and look_like_probabilities(scores.values, least=2):
+        warn_caller(
+            'these look like probabilities (no row is negative and each sums to 1), and kind is "logits"; pass '
+            'kind="probs" (on the command line --kind probs) if they are.',
+            SuspectKindWarning,
+        )
+    return scores
+
+
+def look_like_probabilities(sources: Array | Sequence[Array], least: int = 1) -> bool:
+    """Whether rows at the start of the first and the last source, at least so many, are distributions."""
+    places = {0, len(sources) - 1}
+    rows = np.concatenate([np.asarray(sources[s][:_ROWS_TO_CHECK], np.float64) for s in places])
+    rows = rows[~np.isnan(rows).any(axis=1)]
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(rows.sum(axis=1) - 1)
+    return len(rows) >= least and bool((rows >= 0).all() and (off < 1e-3).all())
+
+
+def _read_scores(
+    values: Any, kind: InputKind, sources_axis: int, class_axis: int | None, class_names: Sequence[str] | None
+) -> Scores:
     _reject_what_is_not_numbers(values)
     if is_frame(values):
         return _read_sources([values], None, kind, class_axis, class_names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from itertools import islice
 from numbers import Number
 from typing import Any, Literal, NoReturn, get_args
@@ -56,12 +56,29 @@ _LARGEST_SEED = 2**63 - 1
 _FOR_SCORES = 'if these are unnormalised scores, pass kind="logits" (on the command line --kind logits)'
 
 
-def check_choice(value: object, choices: Iterable[str], what: str) -> str:
-    """``value`` if it is one of ``choices``; otherwise the message lists them."""
+def check_choice(value: object, choices: Iterable[str], what: str, also: Mapping[str, str] | None = None) -> str:
+    """``value`` if it is one of ``choices``; otherwise the message names the nearest and lists them.
+
+    ``also`` are short names, which the caller has replaced, and what they stand for.
+    """
     names = list(choices)
-    if not isinstance(value, str) or value not in names:
-        raise UnknownNameError(f"{what} {shown(value)} is unknown; choose one of: {', '.join(names)}.")
-    return value
+    if isinstance(value, str) and value in names:
+        return value
+    short = {name: stands_for for name, stands_for in (also or {}).items() if stands_for in names}
+    listed = ", ".join(names)
+    if short:
+        listed += f" (short: {', '.join(f'{name} for {stands_for}' for name, stands_for in short.items())})"
+    raise UnknownNameError(
+        f"{what} {shown(value)} is unknown{nearest(value, [*names, *short])}; choose one of: {listed}."
+    )
+
+
+def nearest(value: object, names: Iterable[str]) -> str:
+    """A question about the name that is nearest to a misspelt one, or nothing."""
+    from difflib import get_close_matches  # only for a message
+
+    close = get_close_matches(value.lower()[:100], list(names), 1) if isinstance(value, str) else []
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def check_integer(value: object, what: str, minimum: int, maximum: int = LARGEST_COUNT) -> int:
