@@ -39,5 +39,5 @@ html_math_renderer = "mathml"
 html_title = "veridical"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_copy_source = False
+html_copy_source = html_show_sourcelink = False
 html_show_sphinx = False

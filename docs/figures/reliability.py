@@ -44,7 +44,7 @@ def draw(numbers: dict[str, Any]) -> Figure:
     after = vd.PTDE(random_state=0).fit(fit).predict_proba(test)
     for ax, name, probs in ((axes[0], "mean", test.values.mean(axis=0)), (axes[1], "ptde", after)):
         vd.plots.reliability_diagram(test.labels, probs, ax=ax, lowest=0.3, legend=False)
-        title = "the mean of 20 networks" if name == "mean" else "after calibration (pTDE)"
+        title = "before (mean of 20 networks)" if name == "mean" else "after (pTDE)"
         ax.set_title(f"{title}: ECE {numbers[name]['ece']}%, floor {numbers[name]['floor']}%")
     axes[1].set_ylabel("")
     return figure

@@ -11,7 +11,7 @@ from veridical.errors import MissingExtraError
 def require(module: str, extra: str, at_least: int = 0) -> ModuleType:
     """Import ``module`` of major version ``at_least`` or later, or name the extra of veridical to install."""
     package = module.partition(".")[0]
-    install = f"run: pip install 'veridical[{extra}]'"
+    install = f"run, in a clone of veridical: pip install '.[{extra}]'"
     try:
         imported = importlib.import_module(module)
     except ImportError as error:

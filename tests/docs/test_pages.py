@@ -27,3 +27,10 @@ def test_page_has_no_block_that_is_not_run(page):
         assert block.language in {"python", "console", "output", *SHOWN}, f"{page}:{block.line}: {block.language!r}"
         if block.language == "console":
             assert {command.split()[0] for command, _ in commands_of(block.text)} <= {"veridical", *NOT_RUN}
+
+
+def test_every_block_about_arrays_runs_on_its_own():
+    blocks = [block for block in blocks_of(DOCS / "how-to" / "arrays.md") if block.language == "python"]
+    assert len(blocks) == 4
+    for block in blocks:
+        exec(compile(block.text, f"arrays.md:{block.line}", "exec"), {})

@@ -91,6 +91,18 @@ def test_reliability_diagram_colours_bars_by_count():
         assert shown == [to_rgba(COLOURS[role][0]) for role in roles]
 
 
+def test_reliability_diagram_legend_has_the_colours_that_are_drawn():
+    ax = plots.reliability_diagram(RIGHT, CONFIDENCE, edges=[0.0, 0.5, 1.0], lowest=0.0, most=100)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["1–5"]
+
+
+@pytest.mark.parametrize("options", [{"lowest": 2.0}, {"most": 0}, {"lowest": "left"}])
+def test_reliability_diagram_opens_no_figure_for_bad_options(options):
+    with pytest.raises(errors.ParameterError):
+        plots.reliability_diagram(RIGHT, CONFIDENCE, **options)
+    assert plt.get_fignums() == []
+
+
 def test_count_legend_covers_every_count_once():
     entries = count_legend(100)
     assert entries[0] == ("level-0", "1–5")

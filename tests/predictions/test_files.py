@@ -390,7 +390,7 @@ def test_missing_extra_is_named(tmp_path, predictions, module, extra, name):
         vd.save(predictions, path)
     program = f"import sys; sys.modules[{module!r}] = None; import veridical as vd; vd.load({str(path)!r})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert f"pip install 'veridical[{extra}]'" in done.stderr
+    assert f"pip install '.[{extra}]'" in done.stderr
 
 
 def test_documented():

@@ -198,7 +198,7 @@ main(["train", "--dataset", "npz", "--data", sys.argv[1], "--out", sys.argv[2]])
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.strip() == (
-        "Error: This needs torch, which is not installed; run: pip install 'veridical[torch]'"
+        "Error: This needs torch, which is not installed; run, in a clone of veridical: pip install '.[torch]'"
     )
     assert not (tmp_path / "run").exists()
 

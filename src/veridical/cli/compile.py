@@ -19,7 +19,8 @@ def command(everything: bool, as_json: bool, quiet: bool) -> None:
 
     \b
     Example (Dockerfile):
-      RUN pip install veridical && veridical compile
+      COPY veridical /src/veridical
+      RUN pip install /src/veridical && veridical compile
     """
     from veridical.evaluation.compilation import compile_kernels
 

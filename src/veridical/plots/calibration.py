@@ -92,16 +92,19 @@ def reliability_diagram(
     bins = y_true
     if not isinstance(bins, ReliabilityBins):
         bins = reliability_curve(*outcomes_and_probs(y_true, probs), n_bins=n_bins, edges=edges)
-    axes = axes_or_new(ax, 4.5, 4.3)
     lowest = lowest_confidence([bins]) if lowest is None else check_real(lowest, "lowest", 0.0, 0.99)
     most = max(bins.counts) if most is None else check_real(most, "most", 1.0)
+    axes = axes_or_new(ax, 4.5, 4.3)
     _draw_bars(axes, bins, most, lowest)
     axes.plot([lowest, 1], [lowest, 1], color=colour("quiet"), linewidth=1, linestyle=(0, (4, 3)))
     _draw_bands(axes, bins)
     axes.set(xlim=(lowest, 1.004), ylim=(0, 1.02), xlabel="confidence", ylabel="accuracy")
     axes.grid(True)
     if legend:
-        legend_of_colours(axes, count_legend(most), "samples in a bin", loc="upper left")
+        # Only colours that occur: all levels would cover bars at the left.
+        drawn = {level_role(count / most) for count in bins.counts if count}
+        entries = [(role, text) for role, text in count_legend(most) if role in drawn]
+        legend_of_colours(axes, entries, "samples in a bin", loc="upper left")
     return axes
 
 

@@ -1,6 +1,6 @@
 """Ensembles: training in PyTorch, checkpoints from elsewhere, and predictions of any models.
 
-The rest of the library uses only the predictions.  This package needs ``pip install 'veridical[torch]'``
+The rest of the library uses only the predictions.  This package needs the extra ``torch``
 (:func:`collect_predictions` of scikit-learn classifiers does not); names are imported when they are first used.
 """
 
