@@ -91,3 +91,40 @@ def test_apply_in_blocks_notes_another_number_of_sources_once(folder, tmp_path):
 def test_inspect_shows_the_kind_of_the_fit(folder):
     lines = veridical_in_process("inspect", folder / "cal.json").stdout.splitlines()
     assert ["kind", "logits"] in [line.split() for line in lines]
+
+
+def test_other_files_than_calibrators_are_recognised(folder, tmp_path):
+    done = veridical_in_process("apply", folder / "cal.json", folder / "net*_new.npy", "--out", tmp_path / "a.csv")
+    assert done.returncode == 0, done.stderr
+    for file in (tmp_path / "a.csv", folder / "net0_new.npy"):
+        message = rejected("apply", file, folder / "cal.json", "--out", tmp_path / "b.csv")
+        assert f"{file} is not a calibrator file" in message
+        assert "The order is: veridical apply CALIBRATOR PRED." in message
+        assert len(message.splitlines()) == 1
+
+
+def test_misspelt_names_are_answered_with_the_nearest(folder):
+    assert "No such command 'inspct'. Did you mean 'inspect'?" in rejected("inspct", folder)
+    assert "'veridical --help' lists the commands" in rejected("xyzzy")
+    options = (folder / "net*_val.npy", "--kind", "logits", "--labels", folder / "val_labels.npy")
+    message = rejected("calibrate", *options, "--method", "temprature")
+    assert "method 'temprature' is unknown (did you mean 'temperature'?); choose one of: identity," in message
+    assert "ts for temperature" in message
+    assert "ptde for ptde-kde" in message
+    assert "members" not in message
+    assert "tde," not in message.replace("ptde", "")
+    assert "members, mean" in rejected("evaluate", *options, "--methods", "temprature")
+
+
+@pytest.mark.parametrize("header", ["question,judge,answer", "item,source,label"])
+def test_votes_are_sent_to_the_jury(tmp_path, header):
+    (tmp_path / "votes.csv").write_text(f"{header}\nq0,m0,yes\nq0,m1,no\nq1,m0,no\n")
+    message = rejected("inspect", tmp_path / "votes.csv")
+    assert "has votes" in message
+    assert "'veridical jury'" in message
+    assert veridical_in_process("inspect", tmp_path / "votes.csv", "--kind", "labels").returncode == 0
+
+
+def test_methods_names_the_short_names():
+    done = veridical_in_process("methods")
+    assert "Short names: de for mean" in done.stdout

@@ -62,6 +62,7 @@ def test_sources_are_mapped_and_not_stacked(tmp_path, probs):
     np.testing.assert_array_equal(vd.discover(loaded).probs, vd.discover(probs).probs)
 
 
+@pytest.mark.filterwarnings("ignore::veridical.errors.SuspectKindWarning")
 def test_run_json_declares_kind_and_classes(tmp_path, probs):
     write_members(tmp_path, probs)
     described = {"kind": "logits", "class_names": ["cat", "dog", "owl"]}

@@ -29,6 +29,13 @@ for path in sys.argv[1:]:
 print({kernel.__name__ for kernel in loaded_kernels() if sum(kernel.stats.cache_misses.values())})
 """
 
+TWICE = """
+import json
+from veridical.evaluation import compile_kernels
+
+print(json.dumps([compile_kernels().to_dict() for _ in range(2)]))
+"""
+
 
 def run(arguments, cache, **options):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
@@ -46,6 +53,11 @@ def test_compiled_kernels_are_found(tmp_path, rng):
         paths.append(tmp_path / f"{name}.json")
         vd.calibrators()[name]().fit(probs, labels).save(paths[-1])
     assert run(["-c", PROGRAM, *map(str, paths)], cache, check=True).stdout.strip() == "set()"
+    index = next(cache.rglob("scaling.*.nbi"))
+    index.unlink()  # one kernel has to be compiled again
+    first, second = json.loads(run(["-c", TWICE], cache, check=True).stdout)
+    assert first["n_compiled"] > 0
+    assert (second["n_compiled"], second["n_found"]) == (0, first["n_compiled"] + first["n_found"])
 
 
 def test_compile_says_that_nothing_can_be_stored(tmp_path):

@@ -177,6 +177,10 @@ def load_calibrator(path: str | Path) -> Calibrator:
     except FileNotFoundError:
         raise SavedFileError(f"there is no file {source}; give the path that save wrote to.") from None
     except (OSError, ValueError, RecursionError) as error:
+        if source.suffix != ".json" and isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
+            raise SavedFileError(
+                f"{source} is not a calibrator file, which is a .json that save or 'veridical calibrate' wrote."
+            ) from None
         raise SavedFileError(f"{source} cannot be read as a saved calibrator ({error}); save it again.") from None
     try:
         _check_format(document)

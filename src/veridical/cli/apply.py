@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ from veridical.cli.options import (
     workers_option,
 )
 from veridical.cli.output import Output
-from veridical.errors import ParameterError
+from veridical.errors import ParameterError, SavedFileError
 from veridical.predictions import Predictions
 
 
@@ -49,7 +50,12 @@ def command(
     from veridical.scale import apply_calibrator as apply_in_blocks
 
     output = Output(as_json, quiet)
-    loaded = load_calibrator(calibrator)
+    try:
+        loaded = load_calibrator(calibrator)
+    except SavedFileError as error:
+        if Path(calibrator).suffix == ".json":
+            raise
+        raise SavedFileError(f"{error} The order is: veridical apply CALIBRATOR PRED.") from None
     predictions = read_in_blocks(**source, workers=workers, default_kind=getattr(loaded, "kind_", None))
     check_outputs({"--out": out}, [calibrator, *predictions.files])
     check_replaced_directory("--out", out, [calibrator, *predictions.files])

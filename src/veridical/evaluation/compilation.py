@@ -105,6 +105,7 @@ def compile_kernels(*, everything: bool = False, progress: Progress | None = Non
     """
     check_flag(everything, "everything")
     report = check_progress(progress)
+    compiled_before = _n_compiled()
     cases = [(dtype, n_classes) for dtype in _DTYPES for n_classes in _N_CLASSES]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VeridicalWarning)  # random numbers have little to fit
@@ -117,11 +118,15 @@ def compile_kernels(*, everything: bool = False, progress: Progress | None = Non
             raise StorageError(str(warning)) from None
     report(len(cases), len(cases), "done")
     kernels = list(loaded_kernels())
+    n_loaded = sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels)
     return CompiledKernels(
-        str(Path(kernels[0]._cache.cache_path).parent),
-        sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels),
-        sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels),
+        str(Path(kernels[0]._cache.cache_path).parent), _n_compiled() - compiled_before, n_loaded + compiled_before
     )
+
+
+def _n_compiled() -> int:
+    """Number of versions of kernels that this process has compiled; they are on disk."""
+    return sum(sum(kernel.stats.cache_misses.values()) for kernel in loaded_kernels())
 
 
 def _use_kernels(dtype: str, n_classes: int, everything: bool) -> None:

@@ -12,13 +12,13 @@ from veridical.jury.ids import as_id
 from veridical.predictions.files.csv_rows import open_csv
 from veridical.predictions.files.file_checks import check_is_file
 from veridical.predictions.files.format_parquet import read_all_columns
+from veridical.predictions.votes import CONFIDENCE as CONFIDENCE
+from veridical.predictions.votes import ITEM as ITEM
+from veridical.predictions.votes import LABEL as LABEL
+from veridical.predictions.votes import SOURCE as SOURCE
 
-#: What the columns with a meaning may be called.
-ITEM = ("item", "sample", "task", "question")
-SOURCE = ("source", "juror", "worker", "annotator", "model", "judge")
-LABEL = ("label", "vote", "answer")
+#: What the labels of known answers may be called.
 GOLD = (*LABEL, "gold", "truth")
-CONFIDENCE = ("confidence",)
 #: Names that count only where no other column has the meaning: a table may also number its rows.
 _WEAK: dict[tuple[str, ...], tuple[str, ...]] = {ITEM: ("id",)}
 RESERVED = (*ITEM, *_WEAK[ITEM], *SOURCE, *LABEL, *CONFIDENCE)

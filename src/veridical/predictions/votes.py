@@ -11,6 +11,12 @@ from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.predictions.arrays import Array, as_array
 from veridical.predictions.validation import check_names
 
+#: What the columns of a table of votes may be called.
+ITEM = ("item", "sample", "task", "question")
+SOURCE = ("source", "juror", "worker", "annotator", "model", "judge")
+LABEL = ("label", "vote", "answer")
+CONFIDENCE = ("confidence",)
+
 #: More numbers than this are not made of votes: they are mostly absent where there are so many.
 _MOST_NUMBERS = 1 << 29
 
@@ -66,3 +72,17 @@ def _places(array: Array, class_names: Sequence[str] | None) -> tuple[Array, lis
             f"source {s}, sample {n}: the vote is {str(texts[s, n])!r}, and the classes are {', '.join(names)[:200]}."
         )
     return np.array([[places[text] for text in row] for row in texts.tolist()], np.int64), names
+
+
+def is_header_of_votes(names: Sequence[str]) -> bool:
+    """Whether a table with these columns has votes and no scores: an item, a source, a label, and nothing else.
+
+    The names are those of :func:`veridical.judge`; a table with sample and source may have scores in the third.
+    """
+    columns = {name.lower() for name in names}
+    has_all = all(columns & set(known) for known in (ITEM, SOURCE, LABEL))
+    return (
+        has_all
+        and columns <= {*ITEM, *SOURCE, *LABEL, *CONFIDENCE}
+        and not {"sample", "source"} < columns - {*LABEL[:1]}
+    )

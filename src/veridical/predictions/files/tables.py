@@ -18,6 +18,7 @@ from veridical.predictions.files.file_checks import missing_column
 from veridical.predictions.files.labels import labels_from_text
 from veridical.predictions.labels import UNKNOWN, is_unknown
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
+from veridical.predictions.votes import is_header_of_votes
 
 #: Columns with a meaning; every other column is a class.
 RESERVED = ("sample", "source", "label", "group", "kind", "dtype")
@@ -78,6 +79,11 @@ def check_header(names: Sequence[str], path: Path) -> list[str]:
     repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
         raise FileFormatError(f"{path} has two columns called {repeated!r}; give each column its own name.")
+    if is_header_of_votes(names):
+        raise FileFormatError(
+            f"{path} has votes (columns {', '.join(names)}) and no probabilities; use 'veridical jury' or "
+            'veridical.judge, or pass kind="labels" (on the command line --kind labels).'
+        )
     if "source" in names and "sample" not in names:
         raise FileFormatError(f"{path} has a column source and no column sample; add the sample of each row.")
     classes = [name for name in names if name not in RESERVED]
