@@ -41,7 +41,7 @@ PACKAGES = {
     "combine": {"_kernels", "_numpy_kernels", "arrays", "predictions"},
     "metrics": {"_kernels", "arrays", "predictions", "combine"},
     "calibrate": {"_kernels", "_numpy_kernels", "arrays", "predictions", "combine", "metrics"},
-    "jury": {"predictions", "combine", "calibrate"},
+    "jury": {"predictions", "combine", "metrics", "calibrate"},
     "training": {"predictions"},
     "data": {"predictions"},
     "evaluation": {"_kernels", "_numpy_kernels", "predictions", "combine", "metrics", "calibrate"},

@@ -15,7 +15,8 @@ import veridical as vd
 from veridical.combine.across_samples.votes import sort_shares, sort_votes
 from veridical.errors import FileFormatError, ParameterError
 from veridical.jury.clusters import order_by_dependence
-from veridical.jury.gold import METHODS, View, calibrate_on_gold
+from veridical.jury.gold import METHODS, GoldChoice, View, calibrate_on_gold
+from veridical.jury.notes import note_on_confidence
 from veridical.report.jury_page import render_jury, write_jury_report
 
 
@@ -262,11 +263,57 @@ def test_choice_reports_losses_that_it_was_made_by(rng):
     assert choice.n_gold == 150
     assert set(choice.nll) == set(METHODS)
     assert choice.to_dict() == {
-        "method": choice.method, "n_gold": 150, "nll": choice.nll, "accuracy": choice.accuracy,
+        "method": choice.method, "n_gold": 150, "nll": choice.nll, "accuracy": choice.accuracy, "ece": choice.ece,
+        "ece_floor": {"mean": choice.ece_floor.mean, "q95": choice.ece_floor.quantiles[0.95]},
     }  # fmt: skip
     assert choice.nll["temperature"] < choice.nll["consensus"] - 0.1
     np.testing.assert_allclose(probs, METHODS[choice.method](view, items, answers[items])(np.arange(300)))
     assert choice.accuracy == pytest.approx((probs.argmax(axis=1) == answers)[items].mean(), abs=0.05)
+
+
+def test_left_out_predictions_are_of_fits_without_the_answer(rng):
+    """Fits on all answers are surer; those left out have the loss that is reported."""
+    view, answers = view_of(rng, n_items=60)
+    items = np.arange(0, 60, 3)
+    probs, choice = calibrate_on_gold(view, items, answers[items])
+    assert choice.left_out_probs.shape == (20, 3)
+    np.testing.assert_allclose(choice.left_out_probs.sum(axis=1), 1.0)
+    assert np.abs(choice.left_out_probs - probs[items]).max() > 1e-4
+    np.testing.assert_array_equal(choice.answers, answers[items])
+    np.testing.assert_array_equal(choice.right, choice.left_out_probs.argmax(axis=1) == answers[items])
+    nll = -np.log(choice.left_out_probs[np.arange(20), answers[items]]).mean()
+    assert nll == pytest.approx(choice.nll[choice.method], abs=0.02)  # the mean of the logarithms over repetitions
+    assert choice.ece == vd.metrics.ece(choice.right, choice.confidence)
+
+
+@pytest.mark.parametrize(("n_gold", "has_diagram"), [(49, False), (50, True)])
+def test_page_shows_reliability_on_known_answers(n_gold, has_diagram):
+    votes, truth = simulated_votes(np.random.default_rng(2), n_items=120)
+    result = vd.judge(votes, np.where(np.arange(120) < n_gold, truth, -1))
+    page = render_jury(result)
+    assert ('id="reliability"' in page) == has_diagram
+    error = f"{100 * result.calibration.ece:.1f}%"
+    assert f"Their ECE is {error}; of a perfectly calibrated confidence, {n_gold} answers show " in result.notes[-1]
+    assert (f"The ECE is {error}" in page) == has_diagram
+
+
+def test_note_tells_an_error_beyond_the_noise_floor():
+    choice = GoldChoice("consensus", 100, {"consensus": 0.7}, 0.5, np.arange(100) % 2, np.tile([0.99, 0.01], (100, 1)))
+    note = note_on_confidence(choice, np.zeros(100, np.int64))
+    assert "Their ECE is 49.0%" in note
+    assert "the confidence is not calibrated" in note
+    honest = GoldChoice("consensus", 100, {"consensus": 0.7}, 0.5, np.arange(100) % 2, np.tile([0.52, 0.48], (100, 1)))
+    assert "they show no miscalibration" in note_on_confidence(honest, np.zeros(100, np.int64))
+
+
+def test_known_answers_do_not_replace_those_of_the_jury(judged):
+    _, result = judged
+    both = result.answered & (result.gold >= 0)
+    n_different = int((result.label != result.gold)[both].sum())
+    assert n_different == 1
+    assert any(note.startswith(f"1 of the {both.sum()} known answers differs from the jury's") for note in result.notes)
+    right = vd.judge([[0, 1, 1]] * 3, [0, 1, 1])
+    assert not any("differ" in note for note in right.notes)
 
 
 @pytest.mark.parametrize(("n_gold", "is_calibrated"), [(9, False), (10, True)])

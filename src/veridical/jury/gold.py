@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
 from veridical.calibrate.logistic import fit_logistic, logit, smoothed_targets
 from veridical.combine.across_samples.votes import Indices
 from veridical.combine.combined import Floats, Labels
+from veridical.metrics import NoiseFloor, ece, noise_floor
 from veridical.predictions.validation import check_random_state
 
 #: With fewer answers nothing is fitted.
@@ -132,16 +135,52 @@ class GoldChoice:
         Method -> mean negative log-likelihood of the known answers, each predicted by a fit that had not seen it.
     accuracy : float
         Share of them whose predicted label is right.
+    answers : (n_gold,) int64
+        The known answers, in the order of the items.
+    left_out_probs : (n_gold, L) float64
+        What was predicted of each known answer by fits of the chosen method that had not seen it, the mean over three
+        repetitions.
     """
 
     method: str
     n_gold: int
     nll: dict[str, float]
     accuracy: float
+    answers: Labels = field(repr=False, compare=False)
+    left_out_probs: Floats = field(repr=False, compare=False)
+
+    @property
+    def right(self) -> npt.NDArray[np.bool_]:
+        """(n_gold,) whether the most probable class of ``left_out_probs`` is the known answer."""
+        right: npt.NDArray[np.bool_] = self.left_out_probs.argmax(axis=1) == self.answers
+        return right
+
+    @property
+    def confidence(self) -> Floats:
+        """(n_gold,) the probability of that class."""
+        confidence: Floats = self.left_out_probs.max(axis=1)
+        return confidence
+
+    @cached_property
+    def ece(self) -> float:
+        """Expected calibration error of the left-out predictions."""
+        return ece(self.right, self.confidence)
+
+    @cached_property
+    def ece_floor(self) -> NoiseFloor:
+        """What that error would be, on as few answers, if the confidence were perfectly calibrated."""
+        return noise_floor("ece", self.confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {"method": self.method, "n_gold": self.n_gold, "nll": self.nll, "accuracy": self.accuracy}
+        return {
+            "method": self.method,
+            "n_gold": self.n_gold,
+            "nll": self.nll,
+            "accuracy": self.accuracy,
+            "ece": self.ece,
+            "ece_floor": {"mean": self.ece_floor.mean, "q95": self.ece_floor.quantiles[0.95]},
+        }
 
 
 def calibrate_on_gold(view: View, items: Indices, answers: Labels, random_state: int = 0) -> tuple[Floats, GoldChoice]:
@@ -151,8 +190,8 @@ def calibrate_on_gold(view: View, items: Indices, answers: Labels, random_state:
     method, which was the best in the mean over eight sets of votes at 20 to 200 answers, makes way for another only if
     that one is better by more than a standard error of the paired difference: few answers say little of which is best.
     """
-    losses, right = _out_of_fold(view, items, answers, random_state)
-    names = list(losses)
+    left_out = _out_of_fold(view, items, answers, random_state)
+    losses, names = {name: part.losses for name, part in left_out.items()}, list(METHODS)
     scores = np.array([losses[name].mean() for name in names])
     best = names[int(scores.argmin())]
     apart = losses[_USUAL_METHOD] - losses[best]
@@ -160,15 +199,22 @@ def calibrate_on_gold(view: View, items: Indices, answers: Labels, random_state:
     chosen = best if surely_better else _USUAL_METHOD
     probs = METHODS[chosen](view, items, answers)(np.arange(len(view.consensus)))
     nll = dict(zip(names, scores.tolist(), strict=True))
-    return probs, GoldChoice(chosen, len(items), nll, float(right[chosen].mean()))
+    part = left_out[chosen]
+    return probs, GoldChoice(chosen, len(items), nll, float(part.right.mean()), answers.copy(), part.probs)
 
 
-def _out_of_fold(
-    view: View, items: Indices, answers: Labels, random_state: int
-) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Loss and correctness of each known answer, means over the repetitions."""
-    rng, n = check_random_state(random_state), len(items)
-    losses, right = ({name: np.zeros(n) for name in METHODS} for _ in range(2))
+class _LeftOut(NamedTuple):
+    """Loss, correctness and distribution of each known answer, means over the repetitions."""
+
+    losses: Floats
+    right: Floats
+    probs: Floats
+
+
+def _out_of_fold(view: View, items: Indices, answers: Labels, random_state: int) -> dict[str, _LeftOut]:
+    """What each method predicts of known answers that it has not seen."""
+    rng, n, n_classes = check_random_state(random_state), len(items), view.consensus.shape[1]
+    left_out = {name: _LeftOut(np.zeros(n), np.zeros(n), np.zeros((n, n_classes))) for name in METHODS}
     n_folds = min(_FOLDS, n)
     for _ in range(_REPEATS):
         order = rng.permutation(n)
@@ -178,6 +224,8 @@ def _out_of_fold(
             for name, fit in METHODS.items():
                 probs = fit(view, items[rest], answers[rest])(items[held_out])
                 chosen = probs[np.arange(len(held_out)), answers[held_out]]
-                losses[name][held_out] -= np.log(np.maximum(chosen, _LEAST_PROBABILITY)) / _REPEATS
-                right[name][held_out] += (probs.argmax(axis=1) == answers[held_out]) / _REPEATS
-    return losses, right
+                part = left_out[name]
+                part.losses[held_out] -= np.log(np.maximum(chosen, _LEAST_PROBABILITY)) / _REPEATS
+                part.right[held_out] += (probs.argmax(axis=1) == answers[held_out]) / _REPEATS
+                part.probs[held_out] += probs / _REPEATS
+    return left_out

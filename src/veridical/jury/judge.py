@@ -21,7 +21,12 @@ from veridical.jury.findings import find_jurors_to_check, notes_on_findings
 from veridical.jury.gold import LEAST_GOLD, GoldChoice, View, calibrate_on_gold
 from veridical.jury.jurors import describe_jurors, is_counted
 from veridical.jury.known_answers import match_gold, read_gold, warn_of_gold
-from veridical.jury.notes import note_on_confidence, notes_on_mismatch, notes_on_single_votes
+from veridical.jury.notes import (
+    note_on_confidence,
+    notes_on_different_answers,
+    notes_on_mismatch,
+    notes_on_single_votes,
+)
 from veridical.jury.pairs import count_independent, pairs_of
 from veridical.jury.result import JuryResult
 from veridical.jury.tables import ballots_of_table, check_classes
@@ -110,6 +115,7 @@ def judge(
         *notes_on_gold,
         *(str(warning.message) for warning in caught),
         *notes_on_findings(findings, ballots.n_votes),
+        *notes_on_different_answers(label, answers[ballots.answered]),
         note_on_confidence(choice, answers),
     ]
     counted = np.array([is_counted(juror) for juror in jurors])

@@ -92,5 +92,29 @@ def note_on_confidence(choice: GoldChoice | None, answers: Labels) -> str:
     return (
         f"The confidence is calibrated on {choice.n_gold} known answers ({choice.method}); on answers left out of the "
         f"fit {100 * choice.accuracy:.1f} ± {100 * error:.1f}% of the labels are right, and the NLL is "
-        f"{choice.nll[choice.method]:.3f} (uncalibrated: {choice.nll['consensus']:.3f})."
+        f"{choice.nll[choice.method]:.3f} (uncalibrated: {choice.nll['consensus']:.3f}).  {_calibration_error(choice)}"
     )
+
+
+def _calibration_error(choice: GoldChoice) -> str:
+    """What the left-out answers say of the calibration."""
+    highest = choice.ece_floor.quantiles[0.95]
+    n, mean = choice.n_gold, choice.ece_floor.mean
+    floor = f"{n} answers show {100 * mean:.1f}% on average and up to {100 * highest:.1f}%"
+    shown = f"Their ECE is {100 * choice.ece:.1f}%; of a perfectly calibrated confidence, {floor}"
+    if choice.ece <= highest:
+        return f"{shown}: they show no miscalibration."
+    return f"{shown}: the confidence is not calibrated; look at the report, or find more known answers."
+
+
+def notes_on_different_answers(label: Labels, answers: Labels) -> list[str]:
+    """That known answers are not written over the jury's, where they differ; (N,) labels, -1 for none."""
+    both = (label >= 0) & (answers >= 0)
+    n_different = int((label != answers)[both].sum())
+    if not n_different:
+        return []
+    differ = "differ" if n_different > 1 else "differs"
+    return [
+        f"{n_different} of the {int(both.sum())} known answers {differ} from the jury's, which known answers do not "
+        "replace (the column gold has them)."
+    ]

@@ -15,6 +15,8 @@ from veridical.jury import JuryResult
 from veridical.jury.clusters import order_by_dependence
 from veridical.jury.pairs import LEAST_VOTES
 from veridical.jury.result import DASH
+from veridical.metrics import reliability_curve
+from veridical.plots.calibration import count_legend, reliability_diagram
 from veridical.plots.sources import dependence_matrix, matrix_legend
 from veridical.report.html_page import page_resource, page_template, theme_css
 from veridical.report.svg import Drawing, inline_svg, new_axes
@@ -22,6 +24,8 @@ from veridical.report.tables import text_table
 
 #: The matrix shows at most so many jurors, those with the most votes; tables show so many rows.
 _MOST_IN_MATRIX, _MOST_JURORS, _MOST_ITEMS = 60, 2000, 25
+#: A reliability diagram of fewer known answers would show noise.
+_LEAST_IN_DIAGRAM = 50
 _UNCERTAIN = ("item", "label", "confidence", "runner-up", "votes", "independent")
 
 
@@ -45,6 +49,7 @@ def render_jury(result: JuryResult, title: str = "The jury") -> str:
         n_left_out=n_left_out,
         findings=text_table("Jurors to look at", ["juror", "finding"], findings) if findings else None,
         **_matrix(result),
+        reliability=_reliability(result),
         n_in_matrix=min(len(result.jurors), _MOST_IN_MATRIX),
         uncertain=text_table("Answers with the lowest confidence", _UNCERTAIN, _uncertain(result)),
     )
@@ -103,6 +108,28 @@ def _matrix(result: JuryResult) -> dict[str, Any]:
     dependence_matrix(dependence[np.ix_(order, order)], names, legend=False, ax=axes)
     drawing = Drawing("dependence", "Dependence of the jurors on each other, similar ones together", figure)
     return {"matrix": inline_svg(drawing), "legend": matrix_legend(dependence)}
+
+
+def _reliability(result: JuryResult) -> dict[str, Any] | None:
+    """Confidence against accuracy on known answers that were left out of the fit, if there are enough of them."""
+    choice = result.calibration
+    if choice is None or choice.n_gold < _LEAST_IN_DIAGRAM:
+        return None
+    figure, axes = new_axes(4.5, 4.0, left=0.62)
+    curve = reliability_curve(choice.right, choice.confidence, n_bins=min(choice.n_gold // 10, 15))
+    reliability_diagram(curve, legend=False, ax=axes)
+    alt = (
+        f"Reliability diagram: accuracy against confidence in {len(curve.counts)} bins of {choice.n_gold} known "
+        f"answers that were left out of the fit.  ECE {100 * choice.ece:.1f}%."
+    )
+    return {
+        "figure": inline_svg(Drawing("reliability", alt, figure)),
+        "legend": count_legend(max(curve.counts)),
+        "n_gold": choice.n_gold,
+        "ece": f"{100 * choice.ece:.1f}%",
+        "floor": f"{100 * choice.ece_floor.mean:.1f}%",
+        "highest": f"{100 * choice.ece_floor.quantiles[0.95]:.1f}%",
+    }
 
 
 def _uncertain(result: JuryResult) -> list[list[str]]:
