@@ -97,6 +97,50 @@ def test_votes_are_predictions_in_other_commands(files):
     assert [row["method"] for row in json.loads(done.stdout)["methods"]] == ["mean", "consensus"]
 
 
+COMMANDS = [
+    (["evaluate", "{votes}", "--labels", "{gold}", "-m", "members,mean"], "votes have no probabilities of their own"),
+    (["inspect", "{votes}", "--labels", "{gold}"], "votes have no probabilities of their own"),
+    (["inspect", "{votes}"], "votes have no probabilities of their own"),
+    (["compare", "{votes}", "--labels", "{gold}", "-m", "mean,temperature"], ""),
+    (["calibrate", "{votes}", "--labels", "{gold}", "-m", "temperature", "--out", "{folder}/cal.json"], "Wrote"),
+    (["apply", "{folder}/cal.json", "{votes}", "--out", "{folder}/out.csv"], "Wrote"),
+    (["report", "{votes}", "--labels", "{gold}", "--out", "{folder}/report.html"], "Wrote"),
+]
+
+
+@pytest.mark.compiled
+@pytest.mark.filterwarnings("default::veridical.errors.AbsentSourceWarning")
+def test_every_command_takes_votes(files, tmp_path):
+    path, _, truth = files
+    gold = write_rows(tmp_path / "all.csv", ("item", "label"), [(f"q{n}", "ABC"[truth[n]]) for n in range(400)])
+    names = {"votes": path, "gold": gold, "folder": tmp_path}
+    for arguments, words in COMMANDS:
+        done = veridical_in_process(*(argument.format(**names) for argument in arguments), "--kind", "labels")
+        assert done.returncode == 0, f"{arguments[0]}: {done.stderr}"
+        assert words in " ".join(done.stdout.split()), arguments[0]
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert {row["id"] for row in csv.DictReader(file)} == {f"q{n}" for n in range(400)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["reproduce", "table1"], "the paper's tables and figures are of probabilities, and votes have none"),
+        (["reproduce", "figure2"], "use 'veridical jury', or 'veridical evaluate --kind labels'"),
+        (["evaluate", "--groups", "item"], "a table of votes names its sources, has no axes and no groups"),
+        (["evaluate", "--walk-forward", "item"], "leave --sources-axis, --class-axis, --groups and --walk-forward out"),
+        (["inspect", "--sources-axis", "1"], "leave --sources-axis"),
+    ],
+)
+def test_what_makes_no_sense_for_votes_is_said_in_a_sentence(files, arguments, words):
+    n_names = 2 if arguments[0] == "reproduce" else 1
+    done = veridical_in_process(*arguments[:n_names], files[0], *arguments[n_names:], "--kind", "labels")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.startswith("Error: ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_labels_are_a_kind_of_predictions():
     votes = [[0, 1, -1], [2, 1, 0]]
     predictions = vd.Predictions(votes, kind="labels", sample_ids=["x", "y", "z"])

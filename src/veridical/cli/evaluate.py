@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from veridical.cli.options import (
+    VOTES_NOTE,
     block_option,
     methods_option,
     output_options,
@@ -93,4 +94,6 @@ def command(
         if not scores.is_source and (floors or intervals):
             heading, *rows = scores.summary.table()
             output.table(heading, rows, title=scores.title)
+    if getattr(predictions, "is_votes", False) and any(scores.is_source for scores in evaluation.methods):
+        output.text(VOTES_NOTE)
     output.json(evaluation.to_dict())

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from veridical.cli.options import output_options, prediction_options, read
+from veridical.cli.options import VOTES_NOTE, output_options, prediction_options, read
 from veridical.cli.output import Output
 
 
@@ -57,4 +57,6 @@ def _show_predictions(output: Output, **source: Any) -> None:
             output.text(sentence)
     for warning in inspection.warnings:
         output.text(f"Note: {warning}")
+    if predictions.is_votes:
+        output.text(VOTES_NOTE)
     output.json(inspection.to_dict())

@@ -195,6 +195,13 @@ def read_in_blocks(
     return read(pred, labels, kind, sources_axis, class_axis, group_column, default_kind)
 
 
+#: What a command says that shows the calibration of single sources.
+VOTES_NOTE = (
+    "Note: votes have no probabilities of their own, so that confidence and calibration of a single source mean "
+    "nothing; look at its accuracy, and at the combinations."
+)
+
+
 def read(
     pred: str | tuple[str, ...],
     labels: str | None,
@@ -212,6 +219,11 @@ def read(
 
         if not isinstance(pred, str):
             raise ParameterError("votes are in one table (item, source, label), and there are several files.")
+        if not sources_axis is class_axis is group_column is None:
+            raise ParameterError(
+                "a table of votes names its sources, has no axes and no groups; leave --sources-axis, --class-axis, "
+                "--groups and --walk-forward out."
+            )
         return load_votes(pred, labels)
     return load_with_default_kind(
         pred,

@@ -30,12 +30,26 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str | No
         ) from None
 
 
+def _kind_of_probabilities(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value == "labels":
+        raise ParameterError(
+            "the paper's tables and figures are of probabilities, and votes have none; use 'veridical jury', or "
+            "'veridical evaluate --kind labels'."
+        )
+    return value
+
+
 _DATA = option_group(
     click.argument("predictions", nargs=-1, type=click.Path()),
     click.option(
         "--labels", "-y", multiple=True, type=click.Path(), help="File of labels: once for all, or once per file."
     ),
-    click.option("--kind", type=click.Choice(KINDS), help="What the numbers are, if the file does not declare it."),
+    click.option(
+        "--kind",
+        type=click.Choice([*KINDS, "labels"]),
+        callback=_kind_of_probabilities,
+        help="What the numbers are, if the file does not declare it; not votes (labels), which have no probabilities.",
+    ),
     click.option("--sources-axis", type=click.IntRange(0, 2), help="Axis of the sources in an array; default 0."),
     click.option("--threads", type=click.IntRange(1), help="Default: all cores.  Results do not depend on it."),
 )
