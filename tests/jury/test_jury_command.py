@@ -104,7 +104,7 @@ COMMANDS = [
     (["compare", "{votes}", "--labels", "{gold}", "-m", "mean,temperature"], ""),
     (["calibrate", "{votes}", "--labels", "{gold}", "-m", "temperature", "--out", "{folder}/cal.json"], "Wrote"),
     (["apply", "{folder}/cal.json", "{votes}", "--out", "{folder}/out.csv"], "Wrote"),
-    (["report", "{votes}", "--labels", "{gold}", "--out", "{folder}/report.html"], "Wrote"),
+    (["report", "{votes}", "--out", "{folder}/report.html"], "Wrote"),
 ]
 
 

@@ -219,7 +219,7 @@ def read(
 
         if not isinstance(pred, str):
             raise ParameterError("votes are in one table (item, source, label), and there are several files.")
-        if not sources_axis is class_axis is group_column is None:
+        if any(option is not None for option in (sources_axis, class_axis, group_column)):
             raise ParameterError(
                 "a table of votes names its sources, has no axes and no groups; leave --sources-axis, --class-axis, "
                 "--groups and --walk-forward out."
