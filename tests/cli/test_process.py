@@ -7,6 +7,8 @@ import subprocess
 import sys
 import textwrap
 import time
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -174,6 +176,34 @@ def test_interrupt_is_one_line_and_exit_code_130(preds, body):
     done = python(program)
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
     assert time.monotonic() - started < 45  # nothing waits for the minute of sleep
+
+
+@pytest.mark.parametrize("module", ["veridical", "veridical.cli", "click", "veridical.cli.methods"])
+def test_ctrl_c_while_the_program_is_imported_is_one_line(module):
+    program = """
+        import signal
+        import sys
+
+        class Interrupting:
+            def find_spec(self, name, *rest):
+                if name == MODULE:
+                    signal.raise_signal(signal.SIGINT)
+
+        sys.meta_path.insert(0, Interrupting())
+        from veridical_program import main
+
+        sys.argv[1:] = ["methods"]
+        main()
+    """
+    done = python(program.replace("MODULE", repr(module)))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+
+
+def test_installed_program_runs_commands():
+    done = python('import sys; sys.argv[1:] = ["--version"]; from veridical_program import main; main()')
+    assert (done.returncode, done.stdout) == (0, f"veridical, version {vd.__version__}\n")
+    script = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+    assert script == {"veridical": "veridical_program:main"}
 
 
 @pytest.mark.compiled

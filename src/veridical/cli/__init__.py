@@ -70,7 +70,9 @@ class _Interrupts:
         self.received = self.command_is_over = False
 
     def install(self) -> None:
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the caller has it ignored
+        handler = signal.getsignal(signal.SIGINT)
+        # Not where the caller has it ignored; the installed program has a handler for the time until here.
+        if handler is signal.default_int_handler or getattr(handler, "__module__", "") == "veridical_program":
             signal.signal(signal.SIGINT, self._on_signal)
             sys.unraisablehook = self._on_unraisable
 
