@@ -29,8 +29,8 @@ def shortened(text: str, most: int = NAME) -> str:
 
     Examples
     --------
-    >>> shortened("a" * 50 + "/model_7.npy", 21)
-    'aaaaaaaa…/model_7.npy'
+    >>> shortened("a" * 50 + "/model_7.npy", 24)
+    'aaaaaaaaaaa…/model_7.npy'
     """
     if len(text) <= most:
         return text

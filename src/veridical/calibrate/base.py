@@ -78,6 +78,16 @@ class Calibrator(ParametersAsFields):
         source, match sources by name: a source of the fit that is not there is left out, a new one has the mean
         weight, and :class:`veridical.errors.ChangedSourcesWarning` names both.  Everything else combines any number of
         sources; the same warning says if there are more, fewer or partly other ones than at the fit.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> fit, new = vd.load_demo().split(random_state=0)
+    >>> calibrator = vd.Temperature().fit(fit)
+    >>> isinstance(calibrator, vd.calibrate.Calibrator), calibrator.kind_, calibrator.n_sources_
+    (True, 'logits', 20)
+    >>> calibrator.predict_confidence(new)[:3].round(2)
+    array([0.98, 0.98, 0.63])
     """
 
     #: What one types.

@@ -66,7 +66,9 @@ class ParametersAsFields:
             for field in fields(self)  # type: ignore[arg-type]
             if repr(getattr(self, field.name)) != repr(field.default)
         ]
-        return f"{type(self).__name__}({', '.join(changed)})"
+        chosen = vars(self).get("best_")  # of a calibrator that chooses among others
+        choice = "" if chosen is None else f": {chosen.name} on {chosen.combine}"
+        return f"{type(self).__name__}({', '.join(changed)}){choice}"
 
     def _repr_html_(self) -> str:
         from sklearn.utils import estimator_html_repr

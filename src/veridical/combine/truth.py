@@ -34,6 +34,17 @@ class Truth:
         Whether the truth came to rest within ``max_iter`` updates.
     trace : array of shape (max_iter + 1, N), or None
         HV at the mean and after each update, repeated once a sample has come to rest; only if asked for.
+
+    Examples
+    --------
+    Two sources agree and a third does not: the truth is nearer to the two, who are trusted more.
+
+    >>> import veridical as vd
+    >>> truth = vd.discover([[[0.8, 0.2]], [[0.7, 0.3]], [[0.1, 0.9]]])
+    >>> truth
+    Truth(3 sources, 1 samples, 2 classes, mean HV 0.0621, 100.0% converged in 3.0 updates)
+    >>> truth.probs.round(2), truth.reliability[:, 0].round(2)
+    (array([[0.74, 0.26]]), array([0.46, 0.53, 0.  ]))
     """
 
     probs: Array

@@ -123,6 +123,8 @@ class Auto(Calibrator):
     >>> top = rng.uniform(0.4, 0.6, 2000) + 0.3
     >>> probs, y = np.column_stack((top, 1 - top)), (rng.random(2000) > top - 0.15).astype(int)
     >>> chosen = vd.Auto(candidates=["temperature", "platt", "spline"], random_state=0).fit(probs, y)
+    >>> chosen
+    Auto(candidates=['temperature', 'platt', 'spline'], random_state=0): temperature on mean
     >>> [row["method"] for row in chosen.table_][-1]
     'identity'
     """
