@@ -33,8 +33,8 @@ SINGLE = {
 LABEL_FREE = ("mean", "consensus")
 
 
-def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Probabilities, labels, and the samples to draw labels from and to score on."""
+def read(path: Path) -> tuple[vd.Predictions, np.ndarray, np.ndarray, np.ndarray]:
+    """Predictions, with dates as groups; labels; and the samples to draw labels from and to score on."""
     with np.load(path, allow_pickle=False) as stored:
         labels = stored["labels"].astype(np.int64)
         if "probs" in stored:
@@ -46,10 +46,11 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     probs /= probs.sum(axis=-1, keepdims=True)
     if dates is None:
         order = np.random.default_rng(0).permutation(len(labels))
-        return probs, labels, order[: len(order) // 2], np.sort(order[len(order) // 2 :])
+        return vd.Predictions(probs), labels, order[: len(order) // 2], np.sort(order[len(order) // 2 :])
     days = np.unique(dates)
     first = days[int(np.flatnonzero(np.diff(days) > np.timedelta64(60, "D"))[0]) + 1]
-    return probs, labels, np.flatnonzero(dates < first), np.flatnonzero(dates >= first)
+    groups = np.unique(dates, return_inverse=True)[1]  # forecasts of one date share their errors
+    return vd.Predictions(probs, groups=groups), labels, np.flatnonzero(dates < first), np.flatnonzero(dates >= first)
 
 
 def scores(probs: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
@@ -70,7 +71,8 @@ def fitted(name: str, predictions: vd.Predictions) -> vd.calibrate.Calibrator:
 
 def curve(path: Path, sizes: list[int], n_draws: int) -> dict[int, dict[str, tuple[float, float]]]:
     """Size -> method -> mean NLL and Brier score over the draws."""
-    probs, labels, pool, test = read(path)
+    unlabelled, labels, pool, test = read(path)
+    scored = unlabelled.select(samples=test)
     result = {}
     for size in sizes:
         if size > len(pool):
@@ -80,11 +82,11 @@ def curve(path: Path, sizes: list[int], n_draws: int) -> dict[int, dict[str, tup
             some = np.random.default_rng(draw).permutation(pool)[: max(size, 1)]  # label-free methods do not look
             known = np.full(len(labels), -1)
             known[some] = labels[some]
-            predictions = vd.Predictions(probs, known)
+            predictions = unlabelled.with_labels(known)
             names = [*LABEL_FREE] if size == 0 else [*SINGLE, "auto"]
             for name in names:
                 calibrator = fitted(name, predictions)
-                draws.setdefault(name, []).append(scores(calibrator.predict_proba(probs[:, test]), labels[test]))
+                draws.setdefault(name, []).append(scores(calibrator.predict_proba(scored), labels[test]))
             if size == 0:
                 draws["auto"] = draws["consensus"]  # what is recommended without labels
                 break

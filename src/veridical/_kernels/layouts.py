@@ -17,21 +17,29 @@ from veridical._kernels.jit import inner_by_layout
 SOURCES_AT_ONCE = 4
 
 
-def _store_by_source(scores, by_class, s, flat, at, n_classes, totals, sums, below):
-    total = negative = zero = scores.dtype.type(0)
-    for l in range(n_classes):
-        x = flat[at + np.uintp(l)]
-        scores[s, l] = x
-        totals[l] += x
-        total += x
-        negative += x if x < zero else zero
-    sums[s] = total
-    below[s] = negative
+def _store_by_source(group, by_class, s, flat, start, stride, size, n_classes):
+    scores, totals = group.scores, group.totals
+    zero = scores.dtype.type(0)
+    for i in range(size):
+        if group.present[i, s] != 0:
+            at = np.uintp(start + i * stride)
+            total = negative = zero
+            for l in range(n_classes):
+                x = flat[at + np.uintp(l)]
+                scores[i, s, l] = x
+                totals[i, l] += x
+                total += x
+                negative += x if x < zero else zero
+            group.sums[i, s] = total
+            group.below[i, s] = negative
 
 
-def _store_by_class(scores, by_class, s, flat, at, n_classes, totals, sums, below):
-    for l in range(n_classes):
-        scores[l, s] = flat[at + np.uintp(l)]
+def _store_by_class(group, by_class, s, flat, start, stride, size, n_classes):
+    scores = group.scores
+    for i in range(size):
+        at = np.uintp(start + i * stride)
+        for l in range(n_classes):
+            scores[i, l, s] = flat[at + np.uintp(l)]
 
 
 def _clear_by_source(scores, by_class, s):
@@ -124,8 +132,9 @@ def _weighted_sum_by_class(scores, by_class, weight, scale, out):
         out[l] = score * scale
 
 
-#: ``store_source(scores, by_class, s, flat, at, n_classes, totals, sums, below)``: read source s's vector from
-#: ``flat[at]`` on.  By source, also add it to ``totals`` and sum its scores and its negative scores.
+#: ``store_source(group, by_class, s, flat, start, stride, size, n_classes)``: read source s's vectors for ``size``
+#: samples, the first of which begins at ``flat[start]``.  By source, those that are absent are left out, and the others
+#: also added to the totals, and their scores and negative scores summed.
 #: Indices into ``flat`` are unsigned: signed ones could be negative for all the compiler knows, and would be checked.
 store_source = inner_by_layout(_store_by_source, _store_by_class)
 #: ``clear_source(scores, by_class, s)``: set source s's vector to 0.

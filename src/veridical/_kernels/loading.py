@@ -92,13 +92,7 @@ def load_group(flat, layout, first, size, by_class, group):
         start = layout.start + s * layout.source_stride + first * layout.sample_stride
         _prefetch_next_group(flat, layout, start + size * layout.sample_stride, size)
         n_absent = _mark_present(flat, layout, start, size, s, group)
-        for i in range(size):
-            at = np.uintp(start + i * layout.sample_stride)
-            if n_absent == 0 or group.present[i, s] != 0:
-                store_source(
-                    group.scores[i], by_class, s, flat, at, layout.n_classes,
-                    group.totals[i], group.sums[i], group.below[i],
-                )  # fmt: skip
+        store_source(group, by_class, s, flat, start, layout.sample_stride, size, layout.n_classes)
         if n_absent > 0:
             _clear_absent(size, s, by_class, group)
     for i in range(size):

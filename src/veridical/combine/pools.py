@@ -21,6 +21,8 @@ FLOORS = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2)
 #: Strengths of the pull towards the prior shares that are tried, in samples; the weakest is that of a normal prior with
 #: standard deviation one on S times an exponent.
 STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
+#: With fewer samples than this the weakest pull is not tried, with a tenth of them not the next: one fold says too little.
+_ENOUGH_FOR_WEAK_PULL = 200
 #: Folds of the cross-validation, and samples that suffice for it.
 _FOLDS, _MOST_FOR_STRENGTH = 5, 2000
 #: Part of the prior that is spread equally over the sources.
@@ -32,6 +34,9 @@ _COARSE: dict[str, Any] = {"ftol": 1e-9, "gtol": 1e-5}
 _ABSENCE_WEIGHT = 0.1
 #: The log pool's exponents stay within this.
 MOST_EXPONENT = 20.0
+#: Inverse variance of the normal prior on the sum of the log pool's exponents, around 1: twenty labels that happen to be
+#: predicted well would otherwise make it far too sure.
+_TOTAL_PRECISION = 4.0
 #: The floor is chosen on a subset where there are more numbers than this.
 _ENOUGH_FOR_FLOOR = 1 << 23
 _MOST_DOUBLES = 1 << 26
@@ -153,7 +158,8 @@ def choose_strength(n_samples: int, losses: Callable[[float, Array, Array], Floa
     def mean_loss(strength: float) -> float:
         return float(np.concatenate([losses(strength, *fold) for fold in folds]).mean())
 
-    return min(reversed(STRENGTHS), key=mean_loss)
+    tried = [strength for strength in STRENGTHS if strength * n_samples >= _ENOUGH_FOR_WEAK_PULL]
+    return min(reversed(tried), key=mean_loss)
 
 
 def fit_linear_pool(predictions: Predictions, labels: Labels, n_threads: int | None = None) -> Floats:
@@ -290,8 +296,8 @@ def _fit_exponents(
 ) -> tuple[float, Floats]:
     """(a, b) that minimise the mean NLL of softmax(sum_s a_s ln p_s + b ln p), with p the mean of the sources.
 
-    S a_s is pulled towards the prior share of the sum of all a, the more the more samples lack the source, and b
-    towards 0.
+    S a_s is pulled towards the prior share of the sum of all a, the more the more samples lack the source, b towards 0,
+    and the sum of all exponents towards 1.
     """
     from veridical._kernels.pooling import log_pool_loss  # loads the compiler
 
@@ -309,11 +315,12 @@ def _fit_exponents(
 
         results = run_blocks(work, range(len(blocks)), n_threads)
         apart = n_sources * (weights[:-1] - prior * weights[:-1].sum())
-        penalty = float(pulls @ apart**2) + float(weights[-1]) ** 2
+        beyond_one = float(weights.sum()) - 1.0
+        penalty = float(pulls @ apart**2) + float(weights[-1]) ** 2 + _TOTAL_PRECISION * beyond_one**2
         loss = sum(part for part, _ in results) + 0.5 * penalty
         gradient = np.sum([part for _, part in results], axis=0)
         pull = pulls * apart
-        gradient += np.append(n_sources * (pull - prior @ pull), weights[-1])
+        gradient += np.append(n_sources * (pull - prior @ pull), weights[-1]) + _TOTAL_PRECISION * beyond_one
         return loss / n_samples, gradient / n_samples
 
     first = np.append(prior, 0.0) if start is None else start

@@ -21,6 +21,7 @@ from veridical.combine.combined import Floats, Labels
 from veridical.combine.combiner import Combiner
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
+from veridical.evaluation.choice import TABLE_COLUMNS, Situation, choose, compare_losses, sources_change
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
 from veridical.predictions.splitting import fold_indices, split_groups, split_samples
@@ -38,43 +39,11 @@ if TYPE_CHECKING:  # a saved choice is loaded and applied without what made it
     from veridical.evaluation.outcomes import Outcome
 
 OBJECTIVES = ("confidence", "distribution")
-#: What is tried on each way of combining beyond the mean, on which everything is tried.
-_BEYOND_THE_MEAN = {
-    "atde": ("temperature", "spline", "isotonic"),
-    "tde": (),
-    "consensus": ("consensus", "temperature", "truth-logit"),
-    "aconsensus": ("aconsensus", "temperature", "truth-logit"),
-    "linear-pool": ("linear-pool", "temperature"),
-    "log-pool": ("log-pool", "temperature", "vector", "matrix", "truth-logit"),
-}
-#: What is chosen for distributions, the first that is behind the best by no more than so many standard errors.  Few
-#: labels say little of which pair is best: weights that no label was fitted to win where there is hardly a difference,
-#: and the others were seldom far behind.
-_USUAL = {
-    ("consensus", "consensus"): 0.25,
-    ("aconsensus", "aconsensus"): 0.25,
-    ("log-pool", "log-pool"): 1.0,
-    ("aconsensus", "temperature"): 1.0,
-}
-#: Matrix scaling has L² parameters; beyond this many classes it must be asked for.
-_MOST_CLASSES_FOR_MATRIX = 100
 #: The loss of a label with probability 1e-12 or less; one sample must not decide.
 _LARGEST_LOSS = -math.log(1e-12)
-
-
 #: Pairs are compared on at most so many numbers (samples times classes), but on no fewer samples than this: many folds
 #: of many candidates would need many times the memory of the predictions.
 _MOST_NUMBERS, _LEAST_SAMPLES = 1 << 23, 5000
-
-_COLUMNS = ("combine", "method", "score", "spread", "behind", "behind_spread", "ece_kde")
-
-
-def _standard_error(values: Floats, groups: npt.NDArray[np.intp] | None) -> float:
-    """Standard error of a mean over samples; with groups, of samples that depend on each other within them."""
-    if groups is None:
-        return float(values.std() / np.sqrt(max(len(values) - 1, 1)))
-    sums = np.bincount(groups, values - values.mean())
-    return float(np.sqrt((sums**2).sum() * len(sums) / max(len(sums) - 1, 1)) / len(values))
 
 
 class Auto(Calibrator):
@@ -86,6 +55,11 @@ class Auto(Calibrator):
     a quarter of a standard error, or else the log pool (where labels must stay, temperature scaling of the consensus)
     if that is within one, or else the simplest that is within half of one.
     Nothing that scores worse than no calibration at all is ever chosen.
+
+    Two situations have rules of their own for "distribution".  With fewer than 200 labels, only the plain mean and the
+    plain consensus, temperature scaling and pools are compared, and the log pool is chosen if it is within two standard
+    errors.  Where some sources predict for samples without a label, but hardly for those with one, no weights are
+    learned, and the plain consensus is chosen if it is within two standard errors.
 
     Where samples times classes are more than 2**23, pairs are compared on a random part of the samples of that size,
     but at least 5,000 (whole groups, where there are groups); the chosen pair is fitted on all samples.
@@ -162,18 +136,25 @@ class Auto(Calibrator):
 
     def fit_with_engine(self, engine: Engine, progress: Progress | None = None, *, has_sources: bool = True) -> Self:
         """Cross-validate all candidates on an engine's predictions, and refit the chosen one."""
+        from veridical.metrics.kde import ece_kde_of
+
         self.check_parameters()
-        methods = [self._method(*pair) for pair in self._pairs(engine.n_classes, has_sources)]
+        situation = Situation(
+            self.objective, len(engine.labels), engine.n_classes, has_sources and sources_change(engine.predictions)
+        )
+        pairs = self._pairs(situation, has_sources)
+        methods = [self._method(*pair) for pair in pairs]
         generator = check_random_state(self.random_state)
         compared = engine.part(self._compared_samples(engine, generator))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)  # a fold's troubles are in its score
             losses, stated = self._cross_validate(methods, compared, generator, check_progress(progress))
-        table, chosen = self._rank(methods, losses, stated, compared.groups)
+        rows = compare_losses(pairs, losses, [ece_kde_of(sample) for sample in stated], compared.groups)
+        chosen = methods[choose(rows, situation)]
         (outcome,) = engine.run([chosen], random_state=self._seed(), weights_of_all=True)
         assert outcome.calibrator is not None
         best = outcome.calibrator
-        self.best_, self.table_ = best, table
+        self.best_, self.table_ = best, sorted(rows, key=lambda row: row["score"])
         self.combiner_: Combiner = Combiner(self.combine)
         self.n_sources_, self.n_classes_, self.classes_ = best.n_sources_, best.n_classes_, best.classes_
         self.source_names_ = best.source_names_
@@ -236,12 +217,12 @@ class Auto(Calibrator):
         if self.candidates is not None:
             self._asked_for(self.candidates)
 
-    def _pairs(self, n_classes: int, has_sources: bool) -> list[tuple[str, str]]:
+    def _pairs(self, situation: Situation, has_sources: bool) -> list[tuple[str, str]]:
         """What to try: identity first, each pair once."""
         if self.candidates is not None:
             pairs = self._asked_for(self.candidates)
         else:
-            allowed = [pair for pair in self._default_candidates(n_classes) if self._allows(*pair)]
+            allowed = [pair for pair in situation.default_pairs() if self._allows(*pair)]
             pairs = [pair for pair in allowed if has_sources or not calibrators()[pair[1]].needs_sources]
         return list(dict.fromkeys([(self.combine, "identity"), *pairs]))
 
@@ -278,12 +259,6 @@ class Auto(Calibrator):
                 raise ParameterError(f"{method} on {combine} may change labels; say keep_labels=False to allow it.")
             pairs.append((combine, method))
         return pairs
-
-    def _default_candidates(self, n_classes: int) -> list[tuple[str, str]]:
-        tried = [("mean", name) for name, known in calibrators().items() if "mean" in known.combiners]
-        tried += [(combine, name) for combine, names in _BEYOND_THE_MEAN.items() for name in names]
-        few = n_classes <= _MOST_CLASSES_FOR_MATRIX
-        return [pair for pair in tried if pair[1] != self.name and (few or pair[1] != "matrix")]
 
     def _compared_samples(self, engine: Engine, generator: np.random.Generator) -> npt.NDArray[np.intp] | None:
         """The samples on which pairs are compared; None for all of them."""
@@ -332,52 +307,6 @@ class Auto(Calibrator):
         losses: Floats = np.minimum(outcome.stated.losses("nll"), _LARGEST_LOSS)
         return losses
 
-    def _rank(
-        self,
-        methods: Sequence[Method],
-        losses: Floats,
-        stated: Sequence[Sample],
-        groups: npt.NDArray[np.intp] | None = None,
-    ) -> tuple[list[dict[str, Any]], Method]:
-        """The table, best score first, and the method to use."""
-        from veridical.metrics.kde import ece_kde_of
-
-        scores = losses.mean(axis=1)
-        best = int(scores.argmin())
-        apart = losses - losses[best]
-        rows: list[dict[str, Any]] = [
-            {
-                "combine": method.combiner,
-                "method": method.calibrator,
-                "score": float(scores[k]),
-                "spread": _standard_error(losses[k], groups),
-                "behind": float(apart[k].mean()),
-                "behind_spread": _standard_error(apart[k], groups),
-                "ece_kde": ece_kde_of(stated[k]),
-            }
-            for k, method in enumerate(methods)
-        ]
-
-        def preference(k: int) -> tuple[int, float]:
-            simplicity = (
-                calibrators()[str(methods[k].calibrator)].complexity + COMBINERS[methods[k].combiner].complexity
-            )
-            return simplicity, rows[k]["ece_kde"] if self.objective == "confidence" else rows[k]["score"]
-
-        close = [k for k, row in enumerate(rows) if row["behind"] <= row["behind_spread"] and scores[k] <= scores[0]]
-        if self.objective == "distribution":
-            pairs = {(methods[k].combiner, methods[k].calibrator): k for k in close}
-            usual = (
-                pairs[pair]
-                for pair, errors in _USUAL.items()
-                if pair in pairs and rows[pairs[pair]]["behind"] <= errors * rows[pairs[pair]]["behind_spread"]
-            )
-            closer = [k for k in close if rows[k]["behind"] <= 0.5 * rows[k]["behind_spread"]]
-            chosen = next(usual, min(closer or [0], key=preference))
-        else:
-            chosen = min(close or [0], key=preference)
-        return [rows[k] for k in np.argsort(scores, kind="stable")], methods[chosen]
-
     def _check_state(self) -> None:
         best = self.best_
         fits = isinstance(best, Calibrator) and not isinstance(best, Auto)
@@ -388,9 +317,9 @@ class Auto(Calibrator):
         if not isinstance(self.table_, list) or not all(isinstance(row, dict) for row in self.table_):
             raise ValueError("the table of scores is not a list of rows")
         for row in self.table_:
-            if set(row) != set(_COLUMNS):
+            if set(row) != set(TABLE_COLUMNS):
                 raise ValueError(f"a row of the table of scores has the columns {sorted(row)}")
-            for column in _COLUMNS[2:]:
+            for column in TABLE_COLUMNS[2:]:
                 check_number(row[column], column)
         if (best.combine, best.name) not in [(row["combine"], row["method"]) for row in self.table_]:
             raise ValueError("the chosen calibrator is not in the table of scores")
