@@ -21,7 +21,8 @@ FLOORS = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2)
 #: Strengths of the pull towards the prior shares that are tried, in samples; the weakest is that of a normal prior with
 #: standard deviation one on S times an exponent.
 STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
-#: With fewer samples than this the weakest pull is not tried, with a tenth of them not the next: one fold says too little.
+#: With fewer samples than this the weakest pull is not tried, with a tenth of them not the next either: cross-validation
+#: of so few says too little.
 _ENOUGH_FOR_WEAK_PULL = 200
 #: Folds of the cross-validation, and samples that suffice for it.
 _FOLDS, _MOST_FOR_STRENGTH = 5, 2000
@@ -34,8 +35,8 @@ _COARSE: dict[str, Any] = {"ftol": 1e-9, "gtol": 1e-5}
 _ABSENCE_WEIGHT = 0.1
 #: The log pool's exponents stay within this.
 MOST_EXPONENT = 20.0
-#: Inverse variance of the normal prior on the sum of the log pool's exponents, around 1: twenty labels that happen to be
-#: predicted well would otherwise make it far too sure.
+#: Inverse variance of the normal prior on the sum of the log pool's exponents, around 1: twenty labels that happen to
+#: be predicted well would otherwise make it far too sure.
 _TOTAL_PRECISION = 4.0
 #: The floor is chosen on a subset where there are more numbers than this.
 _ENOUGH_FOR_FLOOR = 1 << 23

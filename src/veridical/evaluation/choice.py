@@ -103,8 +103,7 @@ class Situation:
 
 
 def sources_change(predictions: Predictions) -> bool:
-    """Whether a source predicts for the samples without labels, but hardly for those with one: nothing can be learned
-    of it."""
+    """Whether a source predicts for samples without labels, but hardly for those with one: nothing is learned of it."""
     everything = predictions.with_unlabelled()
     if everything is predictions:
         return False
