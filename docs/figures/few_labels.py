@@ -12,7 +12,11 @@ from matplotlib.figure import Figure
 import veridical as vd
 
 SIZES = (20, 100, 600)
-METHODS = {"temperature": ("temperature", "mean"), "log-pool": ("log-pool", "log-pool")}
+METHODS = {
+    "temperature": vd.Temperature(),
+    "log-pool": vd.LogPool(),
+    "auto": vd.Auto(objective="distribution", keep_labels=False, random_state=0),
+}
 
 
 def curve(ensemble: vd.Predictions) -> dict[str, list[float | None]]:
@@ -24,16 +28,17 @@ def curve(ensemble: vd.Predictions) -> dict[str, list[float | None]]:
         "mean": [score(test.values.mean(axis=0))],
         "consensus": [score(vd.consensus(test).probs)],
     }
-    for name, (method, combine) in METHODS.items():
+    for name, method in METHODS.items():
         row: list[float | None] = [None]
         for size in SIZES:
             draws = []
             for seed in range(3):
-                chosen = np.random.default_rng(seed).permutation(len(fit.labels))[:size]
-                calibrator = vd.calibrators()[method](combine=combine)
+                known = np.random.default_rng(seed).permutation(len(fit.labels))[:size]
+                labels = np.full(len(fit.labels), -1)
+                labels[known] = fit.labels[known]
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", vd.errors.NotConvergedWarning)
-                    calibrator.fit(fit.select(samples=np.sort(chosen)))
+                    calibrator = method.fit(fit.with_labels(labels))
                 draws.append(score(calibrator.predict_proba(test)))
             row.append(float(np.mean(draws)))
         result[name] = row
@@ -67,7 +72,13 @@ def draw(numbers: dict[str, Any]) -> Figure:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(8.6, 3.2), constrained_layout=True)
-    shades = {"mean": "#4f5b6f", "consensus": "#14805e", "temperature": "#c4591b", "log-pool": "#3457d5"}
+    shades = {
+        "mean": "#4f5b6f",
+        "consensus": "#14805e",
+        "temperature": "#c4591b",
+        "log-pool": "#3457d5",
+        "auto": "#8a3ffc",
+    }
     for ax, (data, title) in zip(
         axes, (("alike", "20 alike networks"), ("unlike", "6 unlike classifiers")), strict=True
     ):

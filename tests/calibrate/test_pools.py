@@ -54,7 +54,8 @@ def test_log_pool_is_at_the_minimum_of_its_penalised_loss(rng, monkeypatch, stre
         scores = np.tensordot(exponents, logs, 1)
         scores = scores - scores.max(axis=1, keepdims=True)
         nll = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(labels)), labels]
-        return nll.sum() + 0.5 * strength * np.square(3 * (a - prior * a.sum())).sum() + 0.5 * b**2
+        pull = strength * np.square(3 * (a - prior * a.sum())).sum() + b**2 + 4.0 * (exponents.sum() - 1) ** 2
+        return nll.sum() + 0.5 * pull
 
     gradient = scipy.optimize.approx_fprime(weights, loss, 1e-6)
     assert np.abs(gradient).max() / len(labels) < 1e-4
@@ -100,6 +101,24 @@ def test_strength_of_the_pull_is_cross_validated():
     assert pools.choose_strength(500, losses) == 100.0
     assert pools.choose_strength(500, lambda strength, *_: np.arange(5.0)) == 1000.0  # the strongest of equal ones
     assert pools.choose_strength(3, losses) == 1000.0
+
+
+def test_weak_pulls_are_not_tried_with_few_samples():
+    tried = []
+
+    def losses(strength, fitted_on, held_out):
+        tried.append(strength)
+        return np.full(len(held_out), strength)
+
+    assert pools.choose_strength(20, losses) == min(tried) == 10.0
+    assert pools.choose_strength(200, losses) == min(tried) == 1.0
+
+
+def test_log_pool_of_few_labels_that_are_all_right_stays_moderate(rng):
+    probs, labels = labelled_ensemble(rng, n_sources=3, n_samples=400)
+    right = np.flatnonzero(probs.mean(axis=0).argmax(axis=1) == labels)[:20]
+    exponents = vd.LogPool().fit(probs[:, right], labels[right]).combiner_.weights
+    assert exponents.sum() < 3.0
 
 
 def test_log_pool_predicts_its_formula(rng):

@@ -69,10 +69,11 @@ class TestSourcesChange:
     def predictions(self, absent_from):
         rng = np.random.default_rng(0)
         probs = rng.dirichlet(np.ones(3), (3, 400))
+        chances = probs.mean(axis=0)
         for source, samples in absent_from.items():
             probs[source, samples] = np.nan
         labels = np.full(400, -1)
-        labels[:100] = rng.integers(0, 3, 100)
+        labels[:100] = (chances[:100].cumsum(axis=1) < rng.random((100, 1))).sum(axis=1)
         return vd.Predictions(probs, labels).labelled()
 
     def test_source_that_comes_later(self):

@@ -134,8 +134,9 @@ class LogPool(Identity):
 
     .. math:: q = \mathrm{softmax}\Big(\sum_s a_s \ln \max(p_s, \epsilon) + b \ln \max(\bar p, \epsilon)\Big)
 
-    by penalised maximum likelihood: S times each exponent is pulled towards their mean as by a normal prior with
-    standard deviation one, so that like sources stay alike, while their sum (an inverse temperature) is free.  The
+    by penalised maximum likelihood: S times each exponent is pulled towards the consensus's share of their sum as by a
+    normal prior, whose strength cross-validation chooses, so that like sources stay alike.  The sum of all exponents,
+    an inverse temperature, has a normal prior around one with standard deviation 1/2, for the sake of few labels.  The
     arithmetic mean takes part as one more source, its exponent pulled towards zero: sources that are sure and wrong
     in turn are better averaged than multiplied.  The problem is convex in (a, b); the floor is the best of 1e-12,
     1e-6, 1e-4, 1e-3 and 1e-2.  Labels may change.

@@ -21,7 +21,7 @@ FLOORS = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2)
 #: Strengths of the pull towards the prior shares that are tried, in samples; the weakest is that of a normal prior with
 #: standard deviation one on S times an exponent.
 STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
-#: With fewer samples than this the weakest pull is not tried, with a tenth of them not the next either: cross-validation
+#: With fewer samples than this the weakest pull is not tried, and with a tenth of them not the next: a cross-validation
 #: of so few says too little.
 _ENOUGH_FOR_WEAK_PULL = 200
 #: Folds of the cross-validation, and samples that suffice for it.
@@ -244,7 +244,8 @@ def fit_log_pool(predictions: Predictions, labels: Labels, n_threads: int | None
     strength = _strength_of_log_pool(some, chosen, prior, floor, n_threads)
     logs = _raised(logs, floor) if stride == 1 else _logs_of(predictions, floor, n_threads)
     present = present if stride == 1 else _present(predictions)
-    _, weights = _fit_exponents(logs, present, labels, prior, strength, n_threads, weights)
+    # The sources' mean resembles them, so that the loss is nearly flat between its exponent and theirs.
+    _, weights = _fit_exponents(logs, present, labels, prior, strength, n_threads, weights, ftol=1e-12, gtol=1e-7)
     return weights[:-1], float(weights[-1]), floor
 
 
