@@ -62,6 +62,10 @@ def test_site_builds_without_warnings_or_dead_links(tmp_path):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 30
     assert dead_links(site) == []
+    reference = (site / "reference" / "index.html").read_text()
+    assert 'href="../py-modindex.html"' in reference
+    assert 'href="../genindex.html"' in reference
+    assert not list(site.rglob("_sources/**/*.*"))  # no copies of pages that nothing links to
     assert [address for page in pages for address in read(page).sources if urlsplit(address).netloc] == []
 
 
