@@ -68,12 +68,9 @@ def test_function_has_an_example(name):
 
 CLASSES = sorted(name for name in public_names() if inspect.isclass(resolve(name)))
 
-#: Classes whose examples are elsewhere, and where.
-WITHOUT_EXAMPLE = {"Truth": "veridical.discover", "calibrate.Calibrator": "every calibrator"}
-
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_class_has_an_example(name):
     text = inspect.getdoc(resolve(name))
     assert len(text.splitlines()) > 3
-    assert (">>> " in text) != (name in WITHOUT_EXAMPLE)
+    assert ">>> " in text
