@@ -107,6 +107,18 @@ def test_calibrate_rejects_other_suffixes_than_json(files, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_calibrate_prints_a_verdict_and_no_empty_lines_below(files, tmp_path):
+    calibrator, page = tmp_path / "cal.json", tmp_path / "r.html"
+    options = [files / "preds.npz", "--method", "temperature", "--out", calibrator]
+    plain, with_report = veridical("calibrate", *options), veridical("calibrate", *options, "--report", page)
+    assert "The mean of your " in plain.stdout
+    assert with_report.stdout == f"{plain.stdout}Wrote {page}\n"
+    below = plain.stdout[plain.stdout.index("The mean of your ") :]
+    assert "\n\n" not in below
+    verdict = json.loads(veridical("calibrate", *options, "--json").stdout)["verdict"]
+    assert verdict in " ".join(below.split())
+
+
 def test_calibrate_auto_prints_its_choice(files, tmp_path):
     calibrator = tmp_path / "cal.json"
     done = veridical("calibrate", files / "preds.npz", "--json", "--out", calibrator)

@@ -9,6 +9,7 @@ from programs import veridical_in_process as veridical
 
 import veridical as vd
 from veridical.metrics import SUMMARY_METRICS
+from veridical.report.verdict import calibration_sentence
 
 pytestmark = pytest.mark.compiled
 
@@ -158,7 +159,9 @@ def test_calibrate_json_equals_the_python_result(folder, predictions, tmp_path):
     out = tmp_path / "cal.json"
     content = document("calibrate", folder / "p.npz", "-m", "ts", "--seed", "4", "-o", out)
     expected = vd.fit_calibrator(predictions, method="ts", random_state=4)
-    assert content == {**json.loads(json.dumps(expected.to_dict())), "out": str(out), "report": None}
+    verdict = calibration_sentence(expected.evaluation, expected.judged, "TS")
+    written = {"verdict": verdict, "out": str(out), "report": None}
+    assert content == {**json.loads(json.dumps(expected.to_dict())), **written}
     assert vd.load_calibrator(out).temperature_ == expected.calibrator.temperature_
 
 

@@ -68,6 +68,17 @@ def test_advice_names_another_method_for_distributions():
     assert advice.sentences == ("For the whole distribution IRM is enough: NLL 0.457.",)
 
 
+def test_advice_on_a_method_that_is_as_good_for_distributions_names_no_other():
+    confidence = [standing("temperature", "TS", 0.01)]
+    distribution = [standing("temperature", "TS", 0.4514), standing("atde", "aTDE", 0.454, 0.0026, 0.004)]
+    recommended = ("temperature", "atde")
+    assert advice_of(confidence, distribution, recommended=recommended, method="temperature").sentences == ()
+    confidence = [standing("platt", "platt", 0.01), standing("temperature", "TS", 0.02, 0.01, 0.005, ties=False)]
+    distribution = [standing("temperature", "TS", 0.4514), standing("atde", "aTDE", 0.454, 0.0026, 0.004)]
+    advice = advice_of(confidence, distribution, recommended=("platt", "atde"), method="temperature")
+    assert not any("whole distribution" in sentence for sentence in advice.sentences)
+
+
 def test_advice_lists_what_each_method_is_better_in():
     tied = [standing("spline", "Spline", 0.01), standing("temperature", "TS", 0.0123, 0.0023, 0.01)]
     advantages = (

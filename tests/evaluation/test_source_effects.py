@@ -187,6 +187,9 @@ def test_effect_is_clear_where_its_interval_excludes_zero(low, high, is_clear):
 def test_harmful_sources_are_those_whose_removal_helps_clearly():
     value = values_of([source("a", effect(0.05)), source("b", effect(-0.05)), source("c", effect(-0.005))])
     assert value.harmful == (1,)
+    many = values_of([source("a", effect(-0.012)), *[source(f"s{k}", effect(0.05)) for k in range(19)]])
+    assert many.harmful == ()  # one interval of 20 may exclude zero by chance
+    assert values_of(many.sources[:1]).harmful == (0,)
 
 
 def test_mean_beats_its_best_source_by_nll_or_accuracy():

@@ -25,8 +25,8 @@ def inspection():
     return replace(vd.inspect(labelled_ensemble(20, 50)), value=None)
 
 
-def judged(inspection, *methods, title="pTDE"):
-    evaluation = Evaluation(inspection.data, methods, "held-out half", 0, {})
+def judged(inspection, *methods, title="pTDE", other_half=()):
+    evaluation = Evaluation(inspection.data, methods, "held-out half", 0, {}, other_half)
     return verdict_of(evaluation, inspection, methods[-1].method, title)
 
 
@@ -37,6 +37,36 @@ def test_verdict_on_an_under_confident_mean(inspection):
         "floor of 1.1%. No label changes."
     )
     assert tone == "good"
+
+
+def test_verdict_claims_calibration_only_on_both_halves(inspection):
+    methods = scores("mean", 0.048, gap=-0.048), scores("temperature", 0.015, floor=0.012, floor_high=0.018)
+    both = (scores("temperature", 0.017, floor=0.012, floor_high=0.018),)
+    text, tone = judged(inspection, *methods, title="TS", other_half=both)
+    assert "TS brings ECE from 4.8% to 1.5% (1.7% with the halves swapped), at the noise floor of 1.2%." in text
+    assert tone == "good"
+    one = (scores("temperature", 0.024, floor=0.014, floor_high=0.021),)
+    text, tone = judged(inspection, *methods, title="TS", other_half=one)
+    assert (
+        "TS brings ECE from 4.8% to 1.5% (2.4% with the halves swapped), above the noise floor of 1.4% (by chance at "
+        "most 2.1%) on one: slightly miscalibrated."
+    ) in text
+    assert tone == "better"
+    text, _ = judged(inspection, methods[0], scores("temperature", 0.03), title="TS", other_half=one)
+    assert "on both: still miscalibrated." in text
+    close = (scores("temperature", 0.0213, floor=0.014, floor_high=0.0209),)
+    text, _ = judged(inspection, *methods, title="TS", other_half=close)
+    assert "to 1.50% (2.13% with the halves swapped), above the noise floor of 1.40% (by chance at most 2.09%)" in text
+
+
+def test_verdict_on_a_mean_that_is_calibrated_on_one_half_only(inspection):
+    other_half = (scores("mean", 0.03), scores("ptde-kde", 0.03))
+    text, tone = judged(inspection, scores("mean", 0.012, gap=0.012), scores("ptde-kde", 0.011), other_half=other_half)
+    assert "cannot be told from calibrated" not in text
+    assert "miscalibrated" in text
+    assert tone == "better"
+    text, _ = judged(inspection, scores("mean", 0.012), scores("ptde-kde", 0.013), other_half=other_half[1:])
+    assert "With pTDE ECE is 1.3% (3.0% with the halves swapped), above the noise floor" in text
 
 
 def test_verdict_on_an_over_confident_mean(inspection):
@@ -119,7 +149,7 @@ def test_verdict_names_a_source_that_harms_the_others():
     values[2] = np.roll(values[2], 1, axis=1)
     named = vd.Predictions(values, ensemble.labels, source_names=["a", "b", "odd one", "d", "e"])
     data = prepare_report(named, method="mean", methods=[], intervals=False)
-    assert "odd one harms the others: without it the NLL of the mean falls (-" in data.verdict
+    assert "odd one harms the others: without it the NLL of the mean falls." in data.verdict
     assert "stands apart" not in data.verdict
     unlabelled = prepare_report(vd.Predictions(values, source_names=named.source_names), intervals=False)
     assert "odd one stands apart from the others: truth discovery trusts it" in unlabelled.verdict

@@ -43,7 +43,8 @@ def command(
 ) -> None:
     """Fit a calibrator on PRED and its labels, and show how much it improves calibration.
 
-    The table is from a fit on one random half, scored on the other; the calibrator in --out is fitted on all samples.
+    The table is from a fit on one random half, scored on the other; the verdict also swaps the halves.  The
+    calibrator in --out is fitted on all samples.
 
     \b
     Examples:
@@ -55,6 +56,7 @@ def command(
     from veridical.calibrate.saving import check_target
     from veridical.evaluation import fit_calibrator
     from veridical.report import build_report, calibrate_with_report
+    from veridical.report.verdict import calibration_sentence
 
     output = Output(as_json, quiet)
     if out is not None:
@@ -85,13 +87,18 @@ def command(
         if out is not None:
             calibration.calibrator.save(out)
     output.table(*calibration.evaluation.rows(), title="Scored on the half that was not used to fit; errors in %")
+    evaluation, judged = calibration.evaluation, calibration.judged
     if calibration.chosen is not None:
         output.text(f"auto chose {calibration.chosen}.")
-        if calibration.chosen_on_half != calibration.chosen:
-            output.text(f"For this table, fitted on one half, it chose {calibration.chosen_on_half}.")
+    if calibration.chosen_on_half not in (None, calibration.chosen):
+        output.text(f"On the half that the table was fitted on it chose {calibration.chosen_on_half}.")
+    sentences = [calibration_sentence(evaluation, judged, evaluation[judged].title)]
     if calibration.advice is not None:
-        output.text(" ".join(calibration.advice.sentences))
+        sentences += calibration.advice.sentences
+    output.text(" ".join(sentences))
+    for note in evaluation.notes:
+        output.text(f"Note: {note}")
     for path in (out, report_path):
         if path is not None:
             output.text(f"Wrote {path}")
-    output.json({**calibration.to_dict(), "out": out, "report": report_path})
+    output.json({**calibration.to_dict(), "verdict": sentences[0], "out": out, "report": report_path})

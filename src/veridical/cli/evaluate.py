@@ -96,4 +96,6 @@ def command(
             output.table(heading, rows, title=scores.title)
     if getattr(predictions, "is_votes", False) and any(scores.is_source for scores in evaluation.methods):
         output.text(VOTES_NOTE)
+    for note in evaluation.notes:
+        output.text(f"Note: {note}")
     output.json(evaluation.to_dict())

@@ -44,7 +44,8 @@ class Standing:
     behind, low, high : float
         Difference to the best method, with its 95% bootstrap interval.
     at_floor : bool
-        Whether a calibration error is one that calibrated confidences would have too.
+        Whether a calibration error is one that calibrated confidences would have too; also with the halves swapped,
+        where that is known.
     ties_with_best : bool
         Whether the method cannot be told from the best.
     """
@@ -186,7 +187,8 @@ class Advice(TableResult):
 
     def _on_distribution(self) -> list[str]:
         choice = self.distribution
-        if choice.recommended in (self.confidence.recommended, self.method):
+        as_good = self.method in choice and choice[self.method].ties_with_best
+        if as_good or choice.recommended in (self.confidence.recommended, self.method):
             return []
         recommended = choice[choice.recommended]
         return [f"For the whole distribution {recommended.title} is enough: NLL {recommended.value:.3f}."]
@@ -301,8 +303,7 @@ def _choice(question: str, names: Sequence[str], run: EvaluationRun, paired: _Pa
     metric = QUESTIONS[question]
     ranked = sorted(names, key=lambda name: (paired.values[name, metric], _complexity(run.outcomes[name])))
     best = ranked[0]
-    floors = {name: run.evaluation[name].summary[metric] for name in names}
-    at_floor = {name: row.floor_high is not None and row.value <= row.floor_high for name, row in floors.items()}
+    at_floor = {name: metric == "ece" and run.evaluation.is_at_floor(name) for name in names}
     standings = []
     for name in ranked:
         behind, low, high = paired.difference(metric, name, best)

@@ -17,8 +17,9 @@ from veridical.combine import label_free_combiners
 from veridical.errors import ParameterError
 from veridical.evaluation.engine import Engine, half_split
 from veridical.evaluation.facts import DataFacts
+from veridical.evaluation.labelled_samples import labelled
 from veridical.evaluation.methods import resolve_method, resolve_methods
-from veridical.evaluation.scores import SCHEMA, labelled, score
+from veridical.evaluation.scores import SCHEMA, score
 from veridical.metrics import METRICS, SUMMARY_METRICS
 from veridical.predictions.validation import Kind, check_integer, check_seed
 

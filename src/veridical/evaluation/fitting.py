@@ -13,8 +13,10 @@ from veridical.calibrate import Calibrator
 from veridical.errors import ParameterError
 from veridical.evaluation.advice import Advice, advise
 from veridical.evaluation.engine import Engine
+from veridical.evaluation.labelled_samples import labelled
 from veridical.evaluation.methods import Method, resolve_method
-from veridical.evaluation.scores import Evaluation, EvaluationRun, labelled, run_evaluation
+from veridical.evaluation.other_half import chosen_method, only_methods, with_method, with_other_half, with_title
+from veridical.evaluation.scores import Evaluation, EvaluationRun, run_evaluation
 from veridical.predictions.validation import InputKind, check_seed
 
 
@@ -27,12 +29,16 @@ class Calibration(TableResult):
     calibrator : Calibrator
         Fitted on all labelled samples.
     evaluation : Evaluation
-        The mean against the same method fitted on one random half and scored on the other.
+        The mean against the same method fitted on one random half and scored on the other.  If "auto" chooses another
+        method on that half than on all samples, both have a row.
     method : str
     chosen_on_half : str or None
         What "auto" chose on the half that it was fitted on for the evaluation; with all samples it may choose another.
     advice : Advice or None
         Whether a simpler method does as well, and what other methods would gain.
+    judged : str
+        The method in ``evaluation`` that is the calibrator's: ``method``, or what "auto" chose on all samples if that
+        is not what it chose on the half.
 
     Examples
     --------
@@ -48,6 +54,11 @@ class Calibration(TableResult):
     method: str
     chosen_on_half: str | None = None
     advice: Advice | None = None
+    judged: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.judged:
+            object.__setattr__(self, "judged", self.method)
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows: the mean and the method on held-out samples."""
@@ -69,6 +80,7 @@ class Calibration(TableResult):
         """Ready for JSON."""
         advice = None if self.advice is None else self.advice.to_dict()
         content = {**self.evaluation.to_dict(), "type": "calibration", "method": self.method, "advice": advice}
+        content["judged"] = self.judged
         if self.chosen is None:
             return content
         candidates = getattr(self.calibrator, "table_", [])
@@ -142,13 +154,22 @@ def fit_with_engine(
     chosen = {"floors": True, "intervals": False, "random_state": random_state, **(options or {})}
     compared = {name: resolve_method(name) for name in ("mean", "temperature")} | {method.name: method}
     run = run_evaluation(engine, shown or list(compared.values()), chosen, progress=progress)
-    on_half = _choice_of(run.outcomes[method.name].calibrator)
+    on_half = run.outcomes[method.name].calibrator
     (whole,) = engine.run([method], random_state=random_state, progress=progress)
     assert whole.calibrator is not None
     engine.remember_data(whole.calibrator)
-    evaluation = run.evaluation.only("mean", method.name)
-    advice = advise(run, engine, method.name)
-    return Calibration(whole.calibrator, evaluation, method.name, on_half, advice), run
+    judged = method.name
+    if method.chooses and on_half is not None:
+        saved, tried = chosen_method(whole.calibrator), chosen_method(on_half)
+        if saved.name == tried.name:
+            run = with_title(run, method.name, f"{method.title} ({saved.title})")
+        else:
+            run = with_title(run, method.name, f"{method.title} (chose {tried.title} on that half)")
+            run, judged = with_method(run, engine, saved, chosen), saved.name
+    run = with_other_half(run, engine, judged)
+    advice = advise(only_methods(run, "mean", "temperature", judged), engine, judged)
+    evaluation = run.evaluation.only("mean", judged, method.name)
+    return Calibration(whole.calibrator, evaluation, method.name, _choice_of(on_half), advice, judged), run
 
 
 def resolve_calibrator(method: str, parameters: Mapping[str, Any]) -> Method:

@@ -12,6 +12,7 @@ from veridical._json import to_plain
 from veridical._tables import TableResult
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.facts import DataFacts
+from veridical.evaluation.notes import label_order_notes
 from veridical.evaluation.scores import SCHEMA
 from veridical.evaluation.source_effects import value_sources
 from veridical.evaluation.source_value import SourceValues
@@ -178,7 +179,8 @@ def inspect_with_engine(engine: Engine, data: DataFacts | None = None, random_st
     )
     agreement = tuple(tuple(_share(a, b) or 0.0 for b in labels) for a in labels)
     value = value_sources(engine, agreement, random_state)
-    return Inspection(data, sources, agreement, tuple(_warnings(predictions, sources, agreement)), value)
+    warnings = (*label_order_notes(engine.labelled), *_warnings(predictions, sources, agreement))
+    return Inspection(data, sources, agreement, warnings, value)
 
 
 def _percent(value: float | None) -> str:

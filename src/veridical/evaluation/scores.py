@@ -14,17 +14,19 @@ from veridical._progress import Progress, check_progress
 from veridical._tables import TableResult
 from veridical._version import versions
 from veridical.combine import label_free_combiners
-from veridical.errors import AbsentSourceWarning, LabelError, ParameterError, ShapeError
+from veridical.errors import AbsentSourceWarning, ParameterError
 from veridical.evaluation.engine import Engine, Shared, Split, half_split
 from veridical.evaluation.facts import DataFacts
+from veridical.evaluation.labelled_samples import labelled
 from veridical.evaluation.methods import MEMBERS, Method, resolve_methods
+from veridical.evaluation.notes import notes_on
 from veridical.evaluation.outcomes import Outcome
 from veridical.evaluation.walk_forward import period_splits, periods_of, run_periods, scored_samples
 from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
 from veridical.metrics.sample import Labels, Sample
 from veridical.metrics.table import summary_of
-from veridical.predictions import Predictions, as_predictions
-from veridical.predictions.labels import LABELS_NEEDED, UNKNOWN
+from veridical.predictions import as_predictions
+from veridical.predictions.labels import UNKNOWN
 from veridical.predictions.validation import Array, InputKind, check_flag, check_seed
 
 DEFAULT_METHODS = (MEMBERS, *label_free_combiners())
@@ -65,6 +67,12 @@ class MethodScores:
     labels_changed: int
     is_source: bool = False
 
+    @property
+    def is_at_floor(self) -> bool:
+        """Whether the ECE is one that a perfectly calibrated method would have too, in 95 of 100 cases at most."""
+        row = self.summary["ece"]
+        return row.floor_high is not None and row.value <= row.floor_high
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {**asdict(self), "summary": self.summary.to_dict(), "n_samples": self.summary.n_samples}
@@ -82,6 +90,11 @@ class Evaluation(TableResult):
         Where calibrators take part, everything is scored on the half they have not seen.
     random_state : int
     versions : dict
+    other_half : tuple of MethodScores
+        ECE and accuracy of some methods with the halves swapped: scored on the half that they were fitted on for
+        ``methods``, after a fit on the half that is scored there.
+    notes : tuple of str
+        What makes the figures doubtful.
 
     Examples
     --------
@@ -97,13 +110,28 @@ class Evaluation(TableResult):
     protocol: str
     random_state: int
     versions: dict[str, str]
+    other_half: tuple[MethodScores, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, method: str) -> MethodScores:
         return {scores.method: scores for scores in self.methods}[method]
 
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"Note: {note}" for note in self.notes)])
+
     def only(self, *names: str) -> Evaluation:
         """The same evaluation of some of the methods."""
-        return replace(self, methods=tuple(scores for scores in self.methods if scores.method in names))
+        kept = (tuple(one for one in scores if one.method in names) for scores in (self.methods, self.other_half))
+        methods, other_half = kept
+        return replace(self, methods=methods, other_half=other_half)
+
+    def halves(self, method: str) -> tuple[MethodScores, ...]:
+        """A method's scores and, where they are known, those with the halves swapped."""
+        return self[method], *(scores for scores in self.other_half if scores.method == method)
+
+    def is_at_floor(self, method: str) -> bool:
+        """Whether the ECE of a method cannot be told from that of perfect calibration, on every half that is known."""
+        return all(scores.is_at_floor for scores in self.halves(method))
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; ``schema`` counts up when keys change their meaning."""
@@ -115,6 +143,8 @@ class Evaluation(TableResult):
             "random_state": self.random_state,
             "methods": [scores.to_dict() for scores in self.methods],
             "versions": self.versions,
+            "other_half": [scores.to_dict() for scores in self.other_half],
+            "notes": list(self.notes),
         }
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
@@ -177,27 +207,6 @@ def _scores_of(
         labels_changed=int((prediction != reference).sum()),
         is_source=is_source,
     )
-
-
-def labelled(predictions: Any, labels: Any, kind: InputKind | None, sources_axis: int | None) -> Predictions:
-    """Predictions for the samples whose label is known, from wherever labels come."""
-    all_predictions = as_predictions(predictions, kind, sources_axis)
-    if labels is not None:
-        all_predictions = all_predictions.with_labels(labels)
-    if all_predictions.labels is None:
-        raise LabelError(LABELS_NEEDED)
-    labelled_predictions = all_predictions.labelled()
-    n_sources, n_samples = labelled_predictions.n_sources, labelled_predictions.n_samples
-    if n_samples == 0:
-        raise ShapeError("there are no samples to score; at least one is needed.")
-    n_absent = int((~labelled_predictions.present()).sum())
-    if n_absent:
-        warnings.warn(
-            f"{n_absent:,} of {n_sources * n_samples:,} predictions are absent (rows of NaN) and left out.",
-            AbsentSourceWarning,
-            stacklevel=3,
-        )
-    return labelled_predictions
 
 
 @also_out_of_memory(maps=True)
@@ -356,6 +365,7 @@ def run_evaluation(
         protocol=_protocol(held_out, len(splits)),
         random_state=random_state,
         versions=versions(),
+        notes=notes_on(engine, methods),
     )
     return EvaluationRun(evaluation, split, outcomes, shared)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any
 
 from veridical._json import to_plain
@@ -11,8 +12,10 @@ from veridical._tables import TableResult
 
 #: In comparisons, a label has at least this probability: one sample with an infinite loss must not decide.
 LEAST_PROBABILITY = 1e-12
-#: Marks an NLL that is infinite without that.
-_INFINITE = "†"
+#: Marks an NLL that is infinite without that, in tables and sentences.
+INFINITE = "†"
+#: What a 95% interval leaves out on each side.
+_TAIL = 0.025
 #: Names that a sentence lists.
 _MOST_NAMES = 5
 
@@ -83,7 +86,7 @@ class SourceValue:
     @property
     def nll_text(self) -> str:
         """The NLL as tables show it, marked where it is infinite in truth."""
-        return f"{self.nll:.3f}{_INFINITE * (self.zeros > 0)}"
+        return f"{self.nll:.3f}{INFINITE * (self.zeros > 0)}"
 
 
 @dataclass(frozen=True)
@@ -139,13 +142,20 @@ class SourceValues(TableResult):
 
     @property
     def harmful(self) -> tuple[int, ...]:
-        """Sources without which the mean is better by more than chance."""
-        return tuple(s for s, source in enumerate(self.sources) if source.nll_without.high < 0)
+        """Sources without which the NLL of the mean is lower by more than chance, although every source is tried.
+
+        Of 40 useless sources one interval would lie below zero by chance; so intervals are widened for their number.
+        """
+        normal = NormalDist()
+        wider = normal.inv_cdf(1 - _TAIL / len(self.sources)) / normal.inv_cdf(1 - _TAIL)
+        effects = [source.nll_without for source in self.sources]
+        return tuple(s for s, e in enumerate(effects) if e.value + wider * (e.high - e.value) < 0)
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """What to know about the sources, in plain words."""
-        return tuple(filter(None, (self.best_sentence, self._subset_sentence(), self.harm_sentence, self._footnote())))
+        harm = self.harm_sentence and f"{self.harm_sentence[:-1]} ({self._harm()})."
+        return tuple(filter(None, (self.best_sentence, self._subset_sentence(), harm, self._footnote())))
 
     @property
     def best_sentence(self) -> str:
@@ -184,13 +194,17 @@ class SourceValues(TableResult):
         """Which sources harm the others; empty if none does."""
         if not self.harmful:
             return ""
-        harmful = [self.sources[s] for s in self.harmful]
-        subject, it = _listed([source.name for source in harmful]), "it" if len(harmful) == 1 else "any one of them"
-        effects = [f"{source.name} {_range(source.nll_without, 1, 3)}" for source in harmful[:_MOST_NAMES]]
-        shown = _range(harmful[0].nll_without, 1, 3) if len(harmful) == 1 else "; ".join(effects)
-        return (
-            f"{subject} harm{'s' * (len(harmful) == 1)} the others: without {it} the NLL of the mean falls ({shown})."
-        )
+        names = [self.sources[s].name for s in self.harmful]
+        verb, it = ("harms", "it") if len(names) == 1 else ("harm", "any one of them")
+        return f"{_listed(names)} {verb} the others: without {it} the NLL of the mean falls."
+
+    def _harm(self) -> str:
+        """By how much the NLL falls without each harmful source."""
+        harmful = [self.sources[s] for s in self.harmful[:_MOST_NAMES]]
+        ranges = [_range(source.nll_without, 1, 3) for source in harmful]
+        if len(ranges) == 1:
+            return ranges[0]
+        return "; ".join(f"{source.name} {shown}" for source, shown in zip(harmful, ranges, strict=True))
 
     def _footnote(self) -> str:
         names = [source.name for source in self.sources if source.zeros]
@@ -198,7 +212,7 @@ class SourceValues(TableResult):
             return ""
         subject = f"{_listed(names)} give{'s' * (len(names) == 1)}"
         return (
-            f"{_INFINITE} In truth infinite: {subject} some labels probability 0; to compare NLLs, a probability "
+            f"{INFINITE} In truth infinite: {subject} some labels probability 0; to compare NLLs, a probability "
             f"counts as at least {LEAST_PROBABILITY:g}."
         )
 

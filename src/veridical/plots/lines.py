@@ -10,8 +10,8 @@ from veridical._names import printable
 from veridical.errors import ParameterError
 from veridical.evaluation.curves import RiskCurve, SweepPoint, sweep_points
 from veridical.evaluation.engine import Engine
+from veridical.evaluation.labelled_samples import labelled
 from veridical.evaluation.methods import resolve_method
-from veridical.evaluation.scores import labelled
 from veridical.metrics import METRICS
 from veridical.metrics.sample import check_sample
 from veridical.plots.inputs import outcomes_and_probs

@@ -16,7 +16,7 @@ from veridical._progress import Progress
 from veridical.evaluation import Calibration
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.fitting import fit_with_engine, resolve_calibrator
-from veridical.evaluation.scores import labelled
+from veridical.evaluation.labelled_samples import labelled
 from veridical.plots.figure_files import FIGURE_FORMATS
 from veridical.predictions.validation import InputKind, check_choice
 from veridical.report.data import ReportData
@@ -220,7 +220,16 @@ def calibrate_with_report(
     calibration, run = fit_with_engine(
         engine, chosen, random_state, stages.within(len(shown) + 1), shown=shown, options={"intervals": True}
     )
-    data = report_on(engine, run, chosen, run.evaluation.data, title, random_state, stages.within(N_STAGES))
+    data = report_on(
+        engine,
+        run,
+        run.outcomes[calibration.judged].method,
+        run.evaluation.data,
+        title,
+        random_state,
+        stages.within(N_STAGES),
+        calibration.advice,
+    )
     report = Report(data, render_html(data))
     if out is not None:
         report.save(out)

@@ -134,7 +134,7 @@ def _tiles(data: ReportData) -> list[tuple[str, str, str]]:
         (
             f"ECE with {title}",
             metric_text("ece", after.summary["ece"].value),
-            f"noise floor {metric_text('ece', floor)}",
+            f"noise floor {metric_text('ece', floor)}{_swapped_text(data)}",
         ),
         (
             "Accuracy",
@@ -143,6 +143,14 @@ def _tiles(data: ReportData) -> list[tuple[str, str, str]]:
         ),
     ]
     return [*(tiles if data.method != "mean" else [tiles[0], tiles[2]]), shape]
+
+
+def _swapped_text(data: ReportData) -> str:
+    """The ECE with the halves swapped, if it is known."""
+    assert data.evaluation is not None
+    assert data.method is not None
+    swapped = data.evaluation.halves(data.method)[1:]
+    return "".join(f"; halves swapped: {metric_text('ece', scores.summary['ece'].value)}" for scores in swapped)
 
 
 def _gap_text(gap: float) -> str:

@@ -11,12 +11,13 @@ from veridical._progress import Progress, check_progress
 from veridical._version import versions
 from veridical.combine import label_free_combiners
 from veridical.errors import ParameterError, ShapeError
-from veridical.evaluation.advice import advise
+from veridical.evaluation.advice import Advice, advise
 from veridical.evaluation.curves import ConfidenceHistogram, Disagreement, ReliabilityPanel, RiskCurve, sweep_points
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.inspection import inspect_with_engine
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
+from veridical.evaluation.other_half import with_other_half
 from veridical.evaluation.outcomes import Outcome
 from veridical.evaluation.scores import EvaluationRun, run_evaluation
 from veridical.metrics import bin_edges
@@ -63,6 +64,7 @@ def prepare_report(
     if sources.labels is not None:
         options = {"floors": True, "intervals": intervals, "random_state": random_state}
         run = run_evaluation(engine.labelled, shown, options, data=data, progress=stages.within(len(shown)))
+        run = with_other_half(run, engine.labelled, chosen.name)
     return report_on(engine, run, chosen, data, title, random_state, stages.within(N_STAGES))
 
 
@@ -74,8 +76,12 @@ def report_on(
     title: str | None,
     random_state: int,
     progress: Progress | None = None,
+    advice: Advice | None = None,
 ) -> ReportData:
-    """All numbers of a report on an evaluation that was run already; without labels there is none."""
+    """All numbers of a report on an evaluation that was run already; without labels there is none.
+
+    ``advice`` is that on the method, if the caller has it already.
+    """
     predictions, scored = engine.predictions, engine.labelled
     stages = Stages(progress, N_STAGES)
     stages.begin("sources")
@@ -86,7 +92,8 @@ def report_on(
     mean, hv = engine.combined("mean"), engine.combined("atde").truth.hv
     evaluation, name = (None, None) if run is None else (run.evaluation, method.name)
     method_title = "" if run is None else _method_title(run.outcomes[method.name])
-    advice = None if run is None else advise(run, scored, method.name)
+    if run is not None and advice is None:
+        advice = advise(run, scored, method.name)
     verdict, tone = verdict_of(evaluation, inspection, name, method_title, advice)
     scored_mean, scored_hv = scored.combined("mean"), scored.combined("atde").truth.hv
     right = None if predictions.labels is None else scored_mean.correct(scored.labels)

@@ -79,7 +79,7 @@ def metrics_table(evaluation: Evaluation) -> Table:
 
 
 def _title(scores: MethodScores) -> str:
-    return scores.title if scores.is_source else shown_title(scores.method)
+    return scores.title
 
 
 def _best(evaluation: Evaluation, metric: str) -> float:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from veridical._names import printable
 from veridical.evaluation import Evaluation, Inspection, MethodScores
 from veridical.evaluation.advice import Advice
+from veridical.evaluation.source_value import INFINITE, LEAST_PROBABILITY
 from veridical.report.data import Tone
 
 #: A source with less than this part of an equal share of trust stands apart from the others.
 _STANDS_APART = 0.75
 #: Where the mean gap makes up less than this part of the ECE, being too sure here and too doubtful there cancels out.
 _ONE_SIDED = 0.5
+#: An ECE up to so many times what perfect calibration shows at most is a slight miscalibration.
+_SLIGHTLY = 1.5
 #: Better calibration that costs more accuracy than this is not an improvement.
 _ACCURACY_LOST = 0.005
 
@@ -18,12 +21,6 @@ _ACCURACY_LOST = 0.005
 def percent(value: float) -> str:
     """A fraction in percent, with the one decimal that samples of usual size support."""
     return f"{100 * value:.1f}%"
-
-
-def is_at_floor(scores: MethodScores) -> bool:
-    """Whether the ECE is one that a perfectly calibrated method would have too, in 95 of 100 cases at most."""
-    row = scores.summary["ece"]
-    return row.floor_high is not None and row.value <= row.floor_high
 
 
 def verdict_of(
@@ -37,40 +34,44 @@ def verdict_of(
     if evaluation is None or method is None:
         words = [*_without_labels(inspection), *_outlier(inspection)]
         return " ".join(words), "unknown"
-    before, after = evaluation["mean"], evaluation[method]
-    words = [_calibration(before, after, _subject(inspection.data.n_sources), title), _labels(before, after)]
+    words = [*evaluation.notes, calibration_sentence(evaluation, method, title)]
+    words.append(_labels(evaluation["mean"], evaluation[method]))
     advised = () if advice is None else advice.sentences
     words += [*advised, *_on_sources(inspection)]
-    return " ".join(filter(None, words)), _tone(before, after)
+    return " ".join(filter(None, words)), _tone(evaluation, method)
 
 
-def _tone(before: MethodScores, after: MethodScores) -> Tone:
-    if before.summary["accuracy"].value - after.summary["accuracy"].value > _ACCURACY_LOST:
+def _tone(evaluation: Evaluation, method: str) -> Tone:
+    before, after = evaluation["mean"].summary, evaluation[method].summary
+    if before["accuracy"].value - after["accuracy"].value > _ACCURACY_LOST:
         return "bad"
-    if is_at_floor(after):
+    if evaluation.is_at_floor(method):
         return "good"
-    return "better" if after.summary["ece"].value < before.summary["ece"].value else "bad"
+    return "better" if after["ece"].value < before["ece"].value else "bad"
 
 
 def _subject(n_sources: int) -> str:
     return "Your one source" if n_sources == 1 else f"The mean of your {n_sources} sources"
 
 
-def _calibration(before: MethodScores, after: MethodScores, subject: str, title: str) -> str:
-    """One sentence on the mean, and what the method does to it."""
-    alone = after.method == before.method
+def calibration_sentence(evaluation: Evaluation, method: str, title: str) -> str:
+    """What the mean is like, and what the method does to it; ``title`` is the method's name."""
+    subject, alone = _subject(evaluation.data.n_sources), method == "mean"
+    before, after = evaluation["mean"], evaluation[method]
     row, new = before.summary["ece"], after.summary["ece"]
     was, now = percent(row.value), percent(new.value)
     floor = percent(new.floor or 0.0)
-    if is_at_floor(before):
+    if evaluation.is_at_floor("mean"):
         state = (
             f"{subject} cannot be told from calibrated with {before.summary.n_samples:,} samples: "
             f"ECE is {was}, where perfect calibration would show {percent(row.floor or 0.0)}"
         )
         if alone:
             return f"{state}."
-        if is_at_floor(after):
+        if evaluation.is_at_floor(method):
             return f"{state}. {title} has nothing to repair: ECE {_goes(was, now)}, within the noise."
+        if len(evaluation.halves(method)) > 1:
+            return f"{state}. With {title} ECE is {_on_two_halves(evaluation, method)}."
         if new.value <= row.value:  # a sharper method has a lower floor
             return f"{state}. With {title} ECE {_goes(was, now)}, which is above its own noise floor of {floor}."
         return f"{state}. {title} makes it worse: ECE rises to {now}, above its noise floor of {floor}."
@@ -79,8 +80,32 @@ def _calibration(before: MethodScores, after: MethodScores, subject: str, title:
         return f"{state}; ECE is {was}, where perfect calibration would show {floor}."
     if new.value >= row.value:
         return f"{state}; {title} does not help: ECE {_goes(was, now)}, and the noise floor is {floor}."
-    where = "at" if is_at_floor(after) else "still above"
+    if len(evaluation.halves(method)) > 1:
+        return f"{state}; {title} brings ECE from {was} to {_on_two_halves(evaluation, method)}."
+    where = "at" if evaluation.is_at_floor(method) else "still above"
     return f"{state}; {title} brings ECE from {was} to {now}, {where} the noise floor of {floor}."
+
+
+def _on_two_halves(evaluation: Evaluation, method: str) -> str:
+    """The ECE on both halves, each after a fit on the other one, and whether calibration can be claimed."""
+    halves = evaluation.halves(method)
+    first, second = (scores.summary["ece"] for scores in halves)
+    above = [scores.summary["ece"] for scores in halves if not scores.is_at_floor]
+    if not above:
+        swapped = f"({percent(second.value)} with the halves swapped)"
+        return f"{percent(first.value)} {swapped}, at the noise floor of {percent(first.floor or 0.0)}"
+    worst = max(above, key=lambda row: row.value)
+    # An error just above what chance allows is shown with the digit that tells.
+    most = worst.floor_high or 0.0
+    digits = 2 if percent(worst.value) == percent(most) else 1
+    shown, swapped, floor, limit = (
+        f"{100 * x:.{digits}f}%" for x in (first.value, second.value, worst.floor or 0.0, most)
+    )
+    slightly = all(row.value <= _SLIGHTLY * (row.floor_high or 0.0) for row in above)
+    return (
+        f"{shown} ({swapped} with the halves swapped), above the noise floor of {floor} (by chance at most {limit}) "
+        f"{'on both' if len(above) > 1 else 'on one'}: {'slightly' if slightly else 'still'} miscalibrated"
+    )
 
 
 def _goes(was: str, now: str) -> str:
@@ -146,4 +171,7 @@ def _outlier(inspection: Inspection) -> list[str]:
 def _on_sources(inspection: Inspection) -> list[str]:
     """Where the mean is not better than its best source, and which sources harm it; labels decide."""
     value = inspection.value
-    return [] if value is None else [printable(value.best_sentence), printable(value.harm_sentence)]
+    if value is None:
+        return []
+    on_best = value.best_sentence.replace(INFINITE, f", where probability 0 counts as {LEAST_PROBABILITY:g},")
+    return [printable(on_best), printable(value.harm_sentence)]
