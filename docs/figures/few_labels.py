@@ -15,7 +15,6 @@ SIZES = (20, 100, 600)
 METHODS = {
     "temperature": vd.Temperature(),
     "log-pool": vd.LogPool(),
-    "auto": vd.Auto(objective="distribution", keep_labels=False, random_state=0),
 }
 
 
@@ -72,13 +71,7 @@ def draw(numbers: dict[str, Any]) -> Figure:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(8.6, 3.2), constrained_layout=True)
-    shades = {
-        "mean": "#4f5b6f",
-        "consensus": "#14805e",
-        "temperature": "#c4591b",
-        "log-pool": "#3457d5",
-        "auto": "#8a3ffc",
-    }
+    shades = {"mean": "#4f5b6f", "consensus": "#14805e", "temperature": "#c4591b", "log-pool": "#3457d5"}
     for ax, (data, title) in zip(
         axes, (("alike", "20 alike networks"), ("unlike", "6 unlike classifiers")), strict=True
     ):
