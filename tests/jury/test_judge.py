@@ -262,6 +262,13 @@ def test_gold_of_other_items_is_questioned(rng):
     )
 
 
+def test_gold_of_other_items_is_questioned_in_a_crowd_with_useless_jurors(rng):
+    votes, truth = simulated_votes(rng, accuracies=np.array([0.8] * 4 + [0.0] * 6))
+    shuffled = np.where(np.arange(400) < 100, np.roll(truth, 7), -1)
+    with pytest.warns(GoldWarning, match="are the ids of the gold file those of the votes"):
+        vd.judge(votes, shuffled)
+
+
 def test_gold_that_a_divided_jury_misses_is_not_questioned(rng):
     """Jurors who guess are right by chance, and their confidence says so."""
     votes, truth = rng.integers(0, 3, (6, 400)), rng.integers(0, 3, 400)
