@@ -210,7 +210,7 @@ def test_predictions_know_their_files(folder):
     vd.save(loaded, "p.zarr")
     assert Path("p.zarr/zarr.json").resolve() in vd.load("p.zarr").files
     Path("run").mkdir()
-    np.save("run/m1.npy", loaded.values[0])
+    np.save("run/m1.npy", np.log(loaded.values[0]))
     Path("run/labels.json").write_text(str([0] * 60))
     Path("run/run.json").write_text('{"kind": "logits"}')
     assert vd.load("run").files == (Path("run/m1.npy"), Path("run/labels.json"), Path("run/run.json"))

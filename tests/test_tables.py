@@ -69,7 +69,7 @@ def test_frames_hold_all_digits(results):
 @pytest.mark.compiled
 def test_to_frame_names_the_extra_to_install(results, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(errors.MissingExtraError, match=r"pip install 'veridical\[pandas\]'"):
+    with pytest.raises(errors.MissingExtraError, match=r"pip install '\.\[pandas\]'"):
         results["evaluation"].to_frame()
 
 

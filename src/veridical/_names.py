@@ -21,7 +21,7 @@ def printable(name: str) -> str:
 
 
 #: The most characters of a word in a message, of a message, of a name in a table, and of any other cell.
-_WORD, _MESSAGE, NAME, CELL = 300, 2000, 80, 200
+_WORD, _MESSAGE, NAME, CELL = 300, 2000, 200, 200
 
 
 def shortened(text: str, most: int = NAME) -> str:

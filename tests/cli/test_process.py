@@ -40,7 +40,13 @@ def shell(command, **environment):
 def python(program, **options):
     """Run ``program``, which ends with ``main([...])``, as the installed script would."""
     command = [sys.executable, "-c", textwrap.dedent(program)]
+    options = {"preexec_fn": heed_interrupts, **options}
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)
+
+
+def heed_interrupts():
+    """A program in the background of a shell ignores Ctrl-C, and so would the programs it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def assert_one_sentence(done, code, *words):
@@ -214,7 +220,12 @@ def test_interrupt_at_any_moment_leaves_no_file(preds, tmp_path, delay):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}  # compiled anew, which takes seconds
     command = [*PROGRAM, "report", str(preds), "--out", str(out / "report.html")]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=heed_interrupts,
     ) as program:
         time.sleep(delay)
         program.send_signal(signal.SIGINT)

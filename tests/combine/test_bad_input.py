@@ -29,9 +29,10 @@ def test_order_of_reports(rng):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", ["probs", "logits"])
 def test_discover_rejects_values_that_are_not_finite(probs, value, kind):
-    probs[1, 4, 2] = value
+    scores = probs if kind == "probs" else np.log(probs)
+    scores[1, 4, 2] = value
     with pytest.raises(errors.NotFiniteError, match=f"source 1, sample 4: .* of class 2 is {value}"):
-        vd.discover(probs, kind=kind)
+        vd.discover(scores, kind=kind)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

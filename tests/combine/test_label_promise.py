@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from conftest import examples, load_golden, load_logits
 from ensembles import random_ensemble, tied_ensembles
-from hypothesis import converted, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veridical as vd
@@ -18,7 +18,7 @@ def assert_promise_kept(truth):
 
 
 @settings(max_examples=examples(2500))
-@converted(tied_ensembles(), st.sampled_from([0, 1, 2, 20]))
+@given(tied_ensembles(), st.sampled_from([0, 1, 2, 20]))
 def test_labels_are_kept_in_random_ensembles(probs, max_iter):
     truth = vd.discover(probs, max_iter=max_iter)
     assert_promise_kept(truth)
@@ -30,9 +30,7 @@ def test_labels_are_kept_in_random_ensembles(probs, max_iter):
 
 
 @settings(max_examples=examples(300))
-@converted(
-    st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 10, 47, 48, 200]), st.sampled_from(["logits", "log_probs"])
-)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 10, 47, 48, 200]), st.sampled_from(["logits", "log_probs"]))
 def test_labels_are_kept_in_random_logits(seed, n_classes, kind):
     rng = np.random.default_rng(seed)
     scores = np.log(random_ensemble(rng, rng.integers(1, 9), 4, n_classes)).round(int(rng.integers(0, 4)))

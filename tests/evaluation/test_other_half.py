@@ -57,14 +57,12 @@ class TestAuto:
     @pytest.fixture
     def choosing(self, monkeypatch):
         """A choice by the number of samples: spline on all 600, temperature on fewer."""
-        original = vd.Auto._rank
 
-        def rank(self, methods, losses, *rest):
-            table, _ = original(self, methods, losses, *rest)
-            wanted = "spline" if losses.shape[1] == 600 else "temperature"
-            return table, next(method for method in methods if (method.combiner, method.calibrator) == ("mean", wanted))
+        def choose(rows, situation):
+            wanted = "spline" if situation.n_labels == 600 else "temperature"
+            return next(k for k, row in enumerate(rows) if (row["combine"], row["method"]) == ("mean", wanted))
 
-        monkeypatch.setattr(vd.Auto, "_rank", rank)
+        monkeypatch.setattr("veridical.evaluation.auto.choose", choose)
 
     def test_what_is_saved_has_a_row_and_is_judged(self, choosing, predictions):
         calibration = vd.fit_calibrator(predictions, method="auto", candidates=["temperature", "spline"])

@@ -118,7 +118,7 @@ def test_zarr_codecs_are_checked_in_the_array_that_is_opened(store, monkeypatch)
 
 def test_zarr_2_is_refused(tmp_path, store, monkeypatch):
     monkeypatch.setattr(zarr, "__version__", "2.18.7")
-    needed = r"needs zarr 3 or later, and 2\.18\.7 is installed; run: pip install 'veridical\[zarr\]'"
+    needed = r"needs zarr 3 or later, and 2\.18\.7 is installed; run, in a clone of veridical: pip install '\.\[zarr\]'"
     with pytest.raises(errors.MissingExtraError, match=needed):
         vd.load(store)
     with pytest.raises(errors.MissingExtraError, match=needed):

@@ -40,7 +40,8 @@ def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Seque
 
     Examples
     --------
-    >>>     >>> import veridical as vd
+    >>> from pathlib import Path
+    >>> import veridical as vd
     >>> rows = ["item,source,label", "q1,a,yes", "q1,b,no", "q2,a,yes", "q2,b,yes"]
     >>> _ = Path("votes.csv").write_text("\\n".join(rows))
     >>> votes = vd.load_votes("votes.csv", gold={"q1": "yes"})

@@ -77,7 +77,7 @@ def nearest(value: object, names: Iterable[str]) -> str:
     """A question about the name that is nearest to a misspelt one, or nothing."""
     from difflib import get_close_matches  # only for a message
 
-    close = get_close_matches(value.lower()[:100], list(names), 1) if isinstance(value, str) else []
+    close = get_close_matches(value.lower()[:100], list(names), 1, 0.7) if isinstance(value, str) else []
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
