@@ -72,8 +72,7 @@ def test_difference_in_code_is_that_of_the_table():
 
 
 def test_every_picture_has_a_script():
-    """Those of the reproduction are written by ``veridical reproduce``, the report's by a browser, and the learning curve
-    by a benchmark on data that is not here."""
+    """``veridical reproduce`` writes the reproduction, a browser the report, and a benchmark the learning curve."""
     pictures = {path for page in PAGES for path in pictures_of(page)}
     made = {make.HERE / f"{name}.png" for name in make.NAMES}
     others = {path for path in pictures if path not in made}

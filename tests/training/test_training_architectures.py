@@ -106,7 +106,7 @@ def test_check_image_shape_rejects_images_that_do_not_fit(arch: str, shape: tupl
 
 def test_build_rejects_unknown_names_and_too_few_classes() -> None:
     with pytest.raises(
-        UnknownNameError, match=r"'resnet9' is unknown \(did you mean '\w+'\?\); choose one of: resnet8, resnet18"
+        UnknownNameError, match=r"'resnet9' is unknown \(did you mean .*; choose one of: resnet8, resnet18"
     ):
         build("resnet9", 10)
     with pytest.raises(ParameterError, match="n_classes is 1; give a whole number of at least 2"):
