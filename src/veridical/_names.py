@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 #: What a terminal would act on or no encoding can hold: control characters (escape sequences and line breaks among
 #: them), halves of surrogate pairs, and marks that reverse the direction of the text after them.
@@ -22,6 +23,8 @@ def printable(name: str) -> str:
 
 #: The most characters of a word in a message, of a message, of a name in a table, and of any other cell.
 _WORD, _MESSAGE, NAME, CELL = 300, 2000, 200, 200
+#: Names are similar if this share of their letters is the same, in the same order.
+_LEAST_SIMILAR = 0.7
 
 
 def shortened(text: str, most: int = NAME) -> str:
@@ -43,6 +46,21 @@ def one_line(message: str) -> str:
     if len(message) > _WORD:
         message = re.sub(rf"\S{{{_WORD},}}", lambda match: shortened(match[0], _WORD), message)
     return printable(shortened(message, _MESSAGE))
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The most similar of the names, whatever the case of its letters; None where none is similar.
+
+    Examples
+    --------
+    >>> nearest_name("Temprature", ["temperature", "platt"])
+    'temperature'
+    """
+    from difflib import get_close_matches  # only for a message
+
+    folded = {other.casefold(): other for other in names}
+    close = get_close_matches(name.casefold()[:100], list(folded), 1, _LEAST_SIMILAR)
+    return folded[close[0]] if close else None
 
 
 def natural_order(name: str) -> tuple[list[tuple[int, int, str]], str]:

@@ -11,6 +11,7 @@ import warnings
 
 import click
 
+from veridical._names import nearest_name
 from veridical._version import __version__
 from veridical.cli import INTERRUPTED, print_message
 from veridical.errors import shown
@@ -57,10 +58,8 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is asked for; the nearest name is suggested for an unknown one."""
         if args and args[0] not in COMMANDS and args[0][:1].isalnum():
-            from difflib import get_close_matches  # only for a message
-
-            close = get_close_matches(args[0].lower()[:100], COMMANDS, 1)
-            question = f" Did you mean {close[0]!r}?" if close else " 'veridical --help' lists the commands."
+            close = nearest_name(args[0], COMMANDS)
+            question = f" Did you mean {close!r}?" if close else " 'veridical --help' lists the commands."
             ctx.fail(f"No such command {shown(args[0])}.{question}")
         return super().resolve_command(ctx, args)
 

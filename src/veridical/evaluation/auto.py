@@ -54,12 +54,13 @@ class Auto(Calibrator):
     standard error (of the paired difference) of the best.  For "distribution" it is the plain consensus if it is within
     a quarter of a standard error, or else the log pool (where labels must stay, temperature scaling of the consensus)
     if that is within one, or else the simplest that is within half of one.
-    Nothing that scores worse than no calibration at all is ever chosen.
+    Nothing that scores worse than no calibration at all is chosen, but for the two situations below.
 
     Two situations have rules of their own for "distribution".  With fewer than 200 labels, only the plain mean and the
     plain consensus, temperature scaling and pools are compared, and the log pool is chosen if it is within two standard
     errors.  Where some sources predict for samples without a label, but hardly for those with one, no weights are
-    learned, and the plain consensus is chosen if it is within two standard errors.
+    learned, and the plain consensus is chosen if it is within two standard errors.  Both may then score a little worse
+    than no calibration on the labels there are.
 
     Where samples times classes are more than 2**23, pairs are compared on a random part of the samples of that size,
     but at least 5,000 (whole groups, where there are groups); the chosen pair is fitted on all samples.
@@ -140,7 +141,10 @@ class Auto(Calibrator):
 
         self.check_parameters()
         situation = Situation(
-            self.objective, len(engine.labels), engine.n_classes, has_sources and sources_change(engine.predictions)
+            self.objective,
+            len(engine.labels),
+            engine.n_classes,
+            has_sources and engine.leaves_out_samples and sources_change(engine.predictions),
         )
         pairs = self._pairs(situation, has_sources)
         methods = [self._method(*pair) for pair in pairs]

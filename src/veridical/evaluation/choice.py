@@ -151,12 +151,12 @@ def choose(rows: Sequence[dict[str, Any]], situation: Situation) -> int:
     useful = [k for k, row in enumerate(rows) if row["score"] <= rows[0]["score"]]
     if situation.objective == "confidence":
         return min((k for k in useful if within(k, 1.0)), key=simplicity, default=0)
-    # Few labels say little even of what is worse than nothing.
-    careless = situation.sources_change or situation.has_few_labels
+    # Few labels cannot show what is worse than no calibration; neither can labels of other sources.
+    labels_say_little = situation.sources_change or situation.has_few_labels
     places = {(row["combine"], row["method"]): k for k, row in enumerate(rows)}
     usual = (
         places[pair]
         for pair, n_errors in situation.usual.items()
-        if pair in places and within(places[pair], n_errors) and (careless or places[pair] in useful)
+        if pair in places and within(places[pair], n_errors) and (labels_say_little or places[pair] in useful)
     )
     return next(usual, min((k for k in useful if within(k, 0.5)), key=simplicity, default=0))

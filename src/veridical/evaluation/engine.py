@@ -104,6 +104,11 @@ class Engine:
         self._combined: dict[str, Combined] = {}
         self._weighted: dict[str, tuple[Combiner, Combined]] = {}
 
+    @property
+    def leaves_out_samples(self) -> bool:
+        """Whether there are samples without labels besides; asked before predictions of a part are copied."""
+        return self._predictions.leaves_out_samples
+
     @cached_property
     def predictions(self) -> Predictions:
         """The predictions, on one axis of samples."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import warnings
 from collections import Counter
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical._names import nearest_name
 from veridical.combine.combined import Labels
 from veridical.errors import GoldWarning, LabelError, ShapeError
 from veridical.jury.ballots import Ballots
@@ -102,13 +102,6 @@ def _check_labels(known: Mapping[str, str], class_names: Sequence[str]) -> None:
         f"{items} (the first is {first}), which is not a class of the votes{others}; {hint}: correct the answers, or "
         "name all classes with classes= (--classes) if it is one that nobody chose."
     )
-
-
-def nearest_name(name: str, names: Sequence[str]) -> str | None:
-    """The most similar of the names, whatever the case of its letters; None where none is similar."""
-    folded = {other.casefold(): other for other in names}
-    close = difflib.get_close_matches(name.casefold(), list(folded), n=1)
-    return folded[close[0]] if close else None
 
 
 def _notes_on_ids(absent: Sequence[str], as_numbers: bool) -> list[str]:

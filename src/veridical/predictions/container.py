@@ -219,6 +219,11 @@ class Predictions:
         result._origin = self, known
         return result
 
+    @property
+    def leaves_out_samples(self) -> bool:
+        """Whether :meth:`labelled` left samples out, which :meth:`with_unlabelled` adds again."""
+        return self._origin is not None
+
     def with_unlabelled(self) -> Predictions:
         """These samples together with those that :meth:`labelled` left out: what weights without labels are fitted on.
 

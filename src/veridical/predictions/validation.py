@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 import numpy.typing as npt
 
+from veridical._names import nearest_name
 from veridical.errors import (
     ConfidenceError,
     InvalidInputError,
@@ -75,10 +76,8 @@ def check_choice(value: object, choices: Iterable[str], what: str, also: Mapping
 
 def nearest(value: object, names: Iterable[str]) -> str:
     """A question about the name that is nearest to a misspelt one, or nothing."""
-    from difflib import get_close_matches  # only for a message
-
-    close = get_close_matches(value.lower()[:100], list(names), 1, 0.7) if isinstance(value, str) else []
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    close = nearest_name(value, names) if isinstance(value, str) else None
+    return f" (did you mean {close!r}?)" if close else ""
 
 
 def check_integer(value: object, what: str, minimum: int, maximum: int = LARGEST_COUNT) -> int:
