@@ -20,6 +20,17 @@ import veridical as vd
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shells and signals differ there")
 
 
+@pytest.fixture(autouse=True)
+def heed_interrupts():
+    """A process in the background of a shell ignores Ctrl-C, and the programs it starts inherit that.
+
+    The handler is set here, not by ``preexec_fn``, which would fork: JAX warns about forks once it is imported.
+    """
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
 @pytest.fixture(scope="module")
 def preds(tmp_path_factory):
     """A small labelled ensemble."""
@@ -40,13 +51,7 @@ def shell(command, **environment):
 def python(program, **options):
     """Run ``program``, which ends with ``main([...])``, as the installed script would."""
     command = [sys.executable, "-c", textwrap.dedent(program)]
-    options = {"preexec_fn": heed_interrupts, **options}
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)
-
-
-def heed_interrupts():
-    """A program in the background of a shell ignores Ctrl-C, and so would the programs it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def assert_one_sentence(done, code, *words):
@@ -225,7 +230,6 @@ def test_interrupt_at_any_moment_leaves_no_file(preds, tmp_path, delay):
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
-        preexec_fn=heed_interrupts,
     ) as program:
         time.sleep(delay)
         program.send_signal(signal.SIGINT)
