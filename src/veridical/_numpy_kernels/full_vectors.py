@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._numpy_kernels.projection import lead, leads, project_onto_winner
+from veridical._numpy_kernels.sums import ones, row_starts, row_sums, smallest
 
 Array = npt.NDArray[Any]
 
@@ -20,17 +21,17 @@ def restore_winners(probs: Array, winners: Array, margin: float) -> None:
     if len(probs) == 1:
         _restore_winner(probs[0], int(winners[0]), margin)
         return
-    sums = np.add.reduce(probs, 1, np.float64, keepdims=True)
-    np.multiply(probs, 1.0 / sums, out=probs, casting="same_kind")
-    behind = leads(probs, winners) < probs.dtype.type(margin)
-    if behind.any():
-        for i in np.flatnonzero(behind):
+    probs *= (1.0 / row_sums(probs)).astype(probs.dtype, copy=False)[:, None]
+    ahead = leads(probs, winners)
+    least = probs.dtype.type(margin)
+    if not smallest(ahead) >= least:
+        for i in np.flatnonzero(ahead < least):
             _lead_strictly(probs[i], int(winners[i]), margin)
 
 
 def _restore_winner(row: Array, c: int, margin: float) -> None:
     """The same for one row, in fewer calls."""
-    np.multiply(row, 1.0 / np.add.reduce(row, None, np.float64), out=row, casting="same_kind")
+    row *= 1.0 / float(row.astype(np.float64, copy=False).dot(ones(len(row))))
     if lead(row, c) < row.dtype.type(margin):
         _lead_strictly(row, c, margin)
 
@@ -38,7 +39,7 @@ def _restore_winner(row: Array, c: int, margin: float) -> None:
 def _lead_strictly(row: Array, c: int, margin: float) -> None:
     """Rounding can undo a margin that is small beside the scores: it is doubled until the label holds."""
     while True:
-        project_onto_winner(row, c, row.dtype.type(margin))
+        project_onto_winner(row, c, margin)
         if lead(row, c) > 0 or not margin < 1.0:
             return
         margin *= 2.0
@@ -49,26 +50,24 @@ def replace_confidence(probs: Array, winners: Array, confidence: Array, margin: 
 
     Where the other classes are all zero they share the rest equally.
     """
-    if len(probs) == 1:
-        row, c, w = probs[0], int(winners[0]), float(confidence[0])
-        row[c] = 0.0
-        total = float(np.add.reduce(row, None, np.float64))
-        if total >= _TINY:
-            np.multiply(row, (1.0 - w) / total, out=row, casting="same_kind")
-            row[c] = w
-            _restore_winner(row, c, margin)
-            return
-    index = np.arange(len(probs)), winners
-    probs[index] = 0.0
-    others = np.add.reduce(probs, 1, np.float64)
-    if others.min() < _TINY:
+    rows = probs.astype(np.float64)
+    numbers, starts = rows.reshape(-1), row_starts(*rows.shape)
+    index = starts + winners
+    numbers[index] = 0.0
+    others = row_sums(rows)
+    if smallest(others) < _TINY:
         for i in np.flatnonzero(others < _TINY):
             if others[i] > 0.0:
-                probs[i] *= 1.0 / _TINY
+                rows[i] *= 1.0 / _TINY
             else:
-                probs[i] = 1.0
-                probs[i, winners[i]] = 0.0
-        others = np.add.reduce(probs, 1, np.float64)
-    np.multiply(probs, ((1.0 - confidence) / others)[:, None], out=probs, casting="same_kind")
-    probs[index] = confidence
-    restore_winners(probs, winners, margin)
+                rows[i] = 1.0
+                rows[i, winners[i]] = 0.0
+        others = row_sums(rows)
+    rows *= ((1.0 - confidence) / others)[:, None]
+    runners_up = numbers[starts + rows.argmax(axis=1)]
+    numbers[index] = confidence
+    probs[...] = rows
+    ahead = confidence - runners_up
+    if not smallest(ahead) >= margin:
+        for i in np.flatnonzero(~(ahead >= margin)):
+            _lead_strictly(probs[i], int(winners[i]), margin)

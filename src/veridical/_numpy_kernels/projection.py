@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from veridical._numpy_kernels.sums import row_starts
+
 Array = npt.NDArray[Any]
 
 
@@ -22,18 +24,19 @@ def lead(row: Array, c: int) -> float:
         del others[c]
         return float(score - max(others))
     row[c] = -1.0
-    largest = np.maximum.reduce(row)
+    largest = row[row.argmax()]
     row[c] = score
     return float(score - largest)
 
 
 def leads(rows: Array, winners: Array) -> Array:
-    """(N,) how far row i's class ``winners[i]`` is above the largest other class."""
-    index = np.arange(len(rows)), winners
-    scores = rows[index]
-    rows[index] = -1.0
-    others = rows.max(axis=1)
-    rows[index] = scores
+    """(N,) how far row i's class ``winners[i]`` is above the largest other class; rows follow each other in memory."""
+    numbers, starts = rows.reshape(-1), row_starts(*rows.shape)
+    index = starts + winners
+    scores = numbers[index]
+    numbers[index] = -1.0
+    others = numbers[starts + rows.argmax(axis=1)]
+    numbers[index] = scores
     return scores - others  # type: ignore[no-any-return]
 
 
@@ -56,9 +59,20 @@ def project_onto_winner(row: Array, c: int, margin: float) -> None:
     With the other classes in falling order, m is the largest of the means of ``row[c] - margin`` and the first k of
     them.
     """
-    own = row[c] - margin
-    row[c] = -1.0
-    sums = np.sort(row)[:0:-1].cumsum()  # without the winner, which is the lowest
-    level = max(((sums + own) / np.arange(2, len(row) + 1)).max(), own)
+    own = float(row[c]) - margin
+    if len(row) <= _FEW_CLASSES:
+        others = row.tolist()
+        del others[c]
+        others.sort(reverse=True)
+        level = total = own
+        for k, score in enumerate(others, 2):
+            if score <= level:  # from here on the means fall
+                break
+            total += score
+            level = total / k
+    else:
+        row[c] = -1.0
+        sums = np.sort(row)[:0:-1].cumsum()  # without the winner, which is the lowest
+        level = max(float(((sums + own) / np.arange(2, len(row) + 1)).max()), own)
     np.minimum(row, level, out=row)
     row[c] = level + margin

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from veridical._numpy_kernels import kernel_for
+from veridical._numpy_kernels import is_small, kernel_for
 from veridical._parallel import run_blocks
 from veridical._warn import warn_caller
 from veridical.calibrate.base import Calibrator
@@ -56,6 +56,8 @@ def stored_logs(probs: Array, n_threads: int | None = None) -> Array:
 
 def scaled_probabilities(probs: Array, temperature: float, n_threads: int | None = None) -> Array:
     """softmax(ln p / T) of probabilities, in their dtype; the logarithms of a block at a time are held."""
+    if is_small(len(probs), probs.size):
+        return scale(log_probabilities(probs, 1), temperature, 1).astype(probs.dtype, copy=False)
     scaled = np.empty(probs.shape, probs.dtype)
 
     def work(part: slice) -> None:

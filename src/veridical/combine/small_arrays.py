@@ -6,15 +6,15 @@ Everything unusual is left to the ordinary way, which also says what is wrong wi
 from __future__ import annotations
 
 from functools import cached_property
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from veridical._numpy_kernels import is_small
-from veridical._numpy_kernels.one_sample import discover_one
+from veridical._numpy_kernels.few_samples import hv_of_few
 from veridical._numpy_kernels.projection import lead, leads
 from veridical._numpy_kernels.softmax import probabilities_of
+from veridical._numpy_kernels.sums import ones, row_starts, row_sums, smallest
 from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.small_inputs import truth_of
@@ -30,12 +30,21 @@ _EXACT = {dtype: float((16 * np.finfo(dtype).eps) ** 2) for dtype in _DTYPES}
 _DECIDED = 1e-5
 
 
+class _Shape:
+    """What is known of an array's sources without a container."""
+
+    __slots__ = ("n_classes", "n_sources", "source_names")
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.n_sources, _, self.n_classes = shape
+        self.source_names = None
+
+
 class CombinedArray(Combined):
     """The mean of a small array; what is known of its sources is found on first use."""
 
     def __init__(self, values: Array, kind: Kind, scores: Array, mean: Array, label: Labels, options: Any) -> None:
-        n_sources, _, n_classes = values.shape
-        shape: Any = SimpleNamespace(n_sources=n_sources, n_classes=n_classes, source_names=None)
+        shape: Any = _Shape(values.shape)
         super().__init__(mean.astype(values.dtype, copy=False), label, shape, options)
         del self._whole  # made on first use
         self._values, self._kind, self._scores, self._mean = values, kind, scores, mean
@@ -47,9 +56,8 @@ class CombinedArray(Combined):
     @cached_property
     def confidence(self) -> Floats:
         """(N,) combined probability of the predicted label."""
-        if len(self.probs) == 1:
-            return np.array([min(float(self.probs[0, self.prediction[0]]), 1.0)])
-        return super().confidence
+        numbers = self.probs.reshape(-1)[row_starts(*self.probs.shape) + self.prediction]
+        return np.minimum(numbers, 1.0, dtype=np.float64)
 
     @cached_property
     def truth(self) -> Truth:
@@ -59,11 +67,9 @@ class CombinedArray(Combined):
     @cached_property
     def hv(self) -> Floats:
         """(N,) HV."""
-        if len(self.probs) == 1 and self.n_sources > 2:
-            scores = self._scores[:, 0].astype(np.float64, copy=False)
-            truth = discover_one(scores, self._mean[0], int(self.prediction[0]), _OPTIONS)
-            if truth is not None:
-                return np.array([truth[1]])
+        quick = hv_of_few(self._scores, self._mean, self.prediction, _OPTIONS) if self.n_sources > 2 else None
+        if quick is not None:
+            return quick
         hv: Floats = self.truth.hv.astype(np.float64)
         return hv
 
@@ -88,21 +94,22 @@ def combine_array(values: Array, kind: Kind, sources_axis: int, options: Combine
         return None
     if sources_axis == 1:
         values = values.swapaxes(0, 1)
-    n_sources, n_samples, _ = values.shape
+    n_sources, n_samples, n_classes = values.shape
     if not values.size or not is_small(n_samples, values.size):
         return None
     scores = values if kind == "probs" else probabilities_of(values, kind == "logits")
-    off = np.add.reduce(scores, 2).ravel()
+    exact = _EXACT[scores.dtype]
+    scores = np.ascontiguousarray(scores, np.float64)
+    off = scores.reshape(-1, n_classes).dot(ones(n_classes))
     off -= 1.0
     # Written so that NaN goes the other way.
-    if not (off.dot(off) <= _EXACT[scores.dtype] and np.minimum.reduce(scores, None) >= 0.0):
+    if not (off.dot(off) <= exact and smallest(scores) >= 0.0):
         return None
-    mean = np.add.reduce(scores, 0, np.float64)
-    mean /= n_sources
+    mean: Floats = ones(n_sources).dot(scores.reshape(n_sources, -1)).reshape(n_samples, n_classes)
     label: Labels = mean.argmax(axis=1)
-    if values.dtype != np.float64:  # in double precision such sums are one to 1e-14
-        mean /= np.add.reduce(mean, 1, keepdims=True)
-    smallest_lead = lead(mean[0], int(label[0])) if n_samples == 1 else leads(mean, label).min()
+    # In double precision the scores sum to one up to 1e-14.
+    mean /= n_sources if values.dtype == np.float64 else row_sums(mean)[:, None]
+    smallest_lead = lead(mean[0], int(label[0])) if n_samples == 1 else smallest(leads(mean, label))
     if not smallest_lead > (LABEL_MARGIN if kind == "probs" else _DECIDED):
         return None
     return CombinedArray(values, kind, scores, mean, label, options)
