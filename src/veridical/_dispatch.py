@@ -65,7 +65,9 @@ def also_out_of_memory(
         @functools.wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             values = args[position] if len(args) > position else kwargs.get(name)
-            handler = handler_of(function.__name__, values, maps=maps and not kwargs.get("intervals"))
+            # Not the truth of it: what is not a flag is refused by the function, and may have none.
+            without_intervals = kwargs.get("intervals", False) is False
+            handler = handler_of(function.__name__, values, maps=maps and without_intervals)
             if handler is not None:
                 result: _R = handler(*args, **kwargs)
                 return result

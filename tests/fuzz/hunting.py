@@ -19,8 +19,9 @@ SEED = int(os.environ["VERIDICAL_SEED"]) if "VERIDICAL_SEED" in os.environ else 
 def _counted(inner: Any) -> Any:
     @functools.wraps(inner)
     def run(*arguments: Any, **options: Any) -> Any:
-        counts["examples"] += 1
-        return inner(*arguments, **options)
+        result = inner(*arguments, **options)
+        counts["examples"] += 1  # only those that ended: Hypothesis gives up some while it draws them
+        return result
 
     return run
 
@@ -40,4 +41,4 @@ def hunted(n_examples: int) -> Callable[[Any], Any]:
 
 
 if HUNT:
-    atexit.register(lambda: print(f"\nhunt with seed {SEED}: {dict(counts)}"))
+    atexit.register(lambda: print(f"\nhunt with seed {SEED}: {counts['examples']:,} examples; {dict(counts)}"))

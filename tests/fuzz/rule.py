@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical.calibrate import Calibrator
 from veridical.errors import VeridicalError, VeridicalWarning
 from veridical.predictions import Predictions
 
@@ -62,9 +63,11 @@ def check_sentence(message: str) -> None:
 
 
 def places_of_nan(value: Any, place: str = "") -> Iterator[str]:
-    """Where a result holds NaN; predictions hold what they were given."""
+    """Where a result holds NaN; predictions hold what they were given, and calibrators what they fitted."""
     if value is None or isinstance(value, (str, bytes, bool, Predictions)) or type(value).__name__ in MAY_HOLD_NAN:
         return
+    if isinstance(value, Calibrator):  # its parameters are what it was given, which fit checks
+        value = {name: entry for name, entry in vars(value).items() if name.endswith("_")}
     if isinstance(value, (float, np.floating)):
         if np.isnan(value):
             yield place

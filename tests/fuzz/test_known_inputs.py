@@ -84,6 +84,7 @@ REFUSED = {
     "results nested 200 deep": lambda: vd.Predictions(PROBS).in_sample_shape(nested(200)),
     "ensemble whose fit failed": lambda: _failed_ensemble().predict_proba(np.zeros((4, 2))),
     "number as a calibrator to export": lambda: make_onnx(5),
+    "array as a flag of intervals": lambda: vd.evaluate(PROBS, LABELS, methods=["mean"], intervals=np.arange(3)),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }
