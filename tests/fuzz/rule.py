@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical.arrays.foreign import library_of, to_host
 from veridical.calibrate import Calibrator
 from veridical.errors import VeridicalError, VeridicalWarning
 from veridical.predictions import Predictions
@@ -74,6 +75,8 @@ def places_of_nan(value: Any, place: str = "") -> Iterator[str]:
     elif isinstance(value, np.ndarray):
         if value.dtype.kind == "f" and np.isnan(value).any():
             yield place
+    elif library_of(value) is not None:
+        yield from places_of_nan(to_host(value.detach() if hasattr(value, "detach") else value), place)
     elif is_dataclass(value):
         for field in fields(value):
             yield from places_of_nan(getattr(value, field.name), f"{place}.{field.name}")

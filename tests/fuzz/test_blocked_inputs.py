@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import cases, often
 from hunting import hunted
 from hypothesis import given
 from hypothesis import strategies as st
+from odd_values import odd_values
 from rule import check_call
-from strategies import PARAMETERS, arguments, cases, odd_values, often
+from strategies import PARAMETERS, arguments
 
 import veridical as vd
 from veridical.errors import VeridicalWarning

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import cases, often
 from hunting import hunted
 from hypothesis import given
 from hypothesis import strategies as st
+from odd_values import odd_values
 from rule import check_call
-from strategies import arguments, cases, odd_values, often
+from strategies import arguments
 
 import veridical as vd
 

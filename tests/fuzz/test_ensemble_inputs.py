@@ -13,16 +13,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import often
 from hunting import hunted
 from hypothesis import given
 from hypothesis import strategies as st
+from odd_values import odd_values
 from rule import check_sentence, counts
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from strategies import odd_values, often
 
 import veridical as vd
 from veridical.errors import VeridicalError

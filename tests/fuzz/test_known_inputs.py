@@ -6,18 +6,21 @@ import _codecs
 import json
 import pickle
 import tempfile
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
+from odd_values import Hostile, nested
 from programs import veridical_in_process
 from rule import check_call, check_command, check_sentence
 from sklearn.naive_bayes import GaussianNB
-from strategies import Hostile, nested
 
 import veridical as vd
 from veridical._json import read_json
+from veridical.arrays.foreign import array_path
 from veridical.errors import CorruptFileError, VeridicalError
 from veridical.evaluation.compilation import compile_kernels
 from veridical.export import make_onnx
@@ -85,6 +88,10 @@ REFUSED = {
     "ensemble whose fit failed": lambda: _failed_ensemble().predict_proba(np.zeros((4, 2))),
     "number as a calibrator to export": lambda: make_onnx(5),
     "array as a flag of intervals": lambda: vd.evaluate(PROBS, LABELS, methods=["mean"], intervals=np.arange(3)),
+    "axis of votes as an array": lambda: vd.Predictions([[0, 1]], kind="labels", sources_axis=np.arange(3)),
+    "sample ids without a text": lambda: vd.Predictions(PROBS[:, :2], sample_ids=[Hostile(), Hostile()]),
+    "sample ids of NA": lambda: vd.Predictions(PROBS[:, :2], sample_ids=[pandas.NA, 1]),
+    "classes without a text": lambda: vd.load_votes(_votes(), classes=[Hostile(), "cat"]),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }
@@ -153,3 +160,23 @@ def test_absent_source_has_no_nan_in_json(tmp_path):
     check_command(done, as_json=True)
     assert "empty slice" not in done.stderr
     assert json.loads(done.stdout)["value"]["sources"][1]["nll"] is None
+
+
+def test_warnings_are_notes_of_the_program_whatever_python_makes_of_them(tmp_path):
+    probs = PROBS.copy()
+    probs[0] = np.nan
+    np.savez(tmp_path / "absent.npz", probs=probs, labels=LABELS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = veridical_in_process("calibrate", tmp_path / "absent.npz", "--method", "other")
+    check_command(done, as_json=False)
+    note, error = done.stderr.splitlines()
+    assert note == "Note: 20 of 60 predictions are absent (rows of NaN) and left out."
+    assert error.startswith("Error: method 'other' is unknown; ")
+
+
+def test_impossible_label_of_a_strict_array_has_an_infinite_loss():
+    strict = pytest.importorskip("array_api_strict")
+    with array_path():
+        loss = check_call("nll", vd.metrics.nll, [1, 0], strict.asarray([[1.0, 0.0], [0.5, 0.5]]))
+    assert loss == vd.metrics.nll([1, 0], np.array([[1.0, 0.0], [0.5, 0.5]]))

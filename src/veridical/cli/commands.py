@@ -14,7 +14,7 @@ import click
 from veridical._names import nearest_name
 from veridical._version import __version__
 from veridical.cli import INTERRUPTED, print_message
-from veridical.errors import shown
+from veridical.errors import VeridicalWarning, shown
 
 #: Command name -> one line of help.
 COMMANDS = {
@@ -70,6 +70,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
+            # They are notes of the program; Python's options (-W error) are about warnings to programmers.
+            warnings.simplefilter("default", VeridicalWarning)
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:  # click would print a line of its own

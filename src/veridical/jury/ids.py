@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from veridical.predictions.sample_ids import text_of_id
+
 
 def as_id(value: Any) -> str:
     """An id as text: without spaces around it, whole numbers without a point; empty where there is none.
@@ -24,7 +26,7 @@ def as_id(value: Any) -> str:
         if math.isnan(value):
             return ""
         return str(int(value)) if float(value).is_integer() else repr(float(value))
-    return str(value).strip()
+    return text_of_id(value, "an id or a label").strip()
 
 
 def canonical_number(text: str) -> str:

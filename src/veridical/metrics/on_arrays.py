@@ -46,9 +46,16 @@ def sample_on_device(y_true: Any, foreign: Foreign) -> Sample:
     at = widest_float(xp, at_label(xp, distributions, xp.asarray(labels, device=device_of(distributions))))
     wide = widest_float(xp, distributions)
     squares = xp.sum(wide * wide, axis=1) - 2 * at + 1
-    sample.per_sample("nll", lambda: _copied(-xp.log(at)))
+    sample.per_sample("nll", lambda: _losses(_copied(at)))
     sample.per_sample("brier", lambda: _copied(xp.maximum(squares, xp.zeros_like(squares))))
     return sample
+
+
+def _losses(at_label: Floats) -> Floats:
+    """-log p on the host: of a label that is impossible it is infinite, which libraries warn of or not."""
+    with np.errstate(divide="ignore"):
+        losses: Floats = -np.log(at_label)
+    return losses
 
 
 def _copied(values: Any) -> Floats:

@@ -35,14 +35,29 @@ def _as_ids(ids: Array | Sequence[Any], what: str) -> Array:
         return ids.astype(np.int64)
     listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
     for n, entry in enumerate(listed):
-        if entry is None or isinstance(entry, (list, dict, set, np.ndarray)) or entry != entry:
+        if _is_absent(entry):
             raise ParameterError(f"{what}: the id of sample {n} is {shown(entry)}; give a text or a whole number.")
     if listed and all(isinstance(entry, (int, np.integer)) and not isinstance(entry, bool) for entry in listed):
         numbers = np.asarray([int(entry) for entry in listed])  # int64 where all fit
         if numbers.dtype == np.int64:
             return numbers
-    texts = [entry.decode(errors="backslashreplace") if isinstance(entry, bytes) else str(entry) for entry in listed]
-    return np.asarray(texts, dtype=np.str_)
+    return np.asarray([text_of_id(entry, f"{what}: the id of sample {n}") for n, entry in enumerate(listed)], np.str_)
+
+
+def _is_absent(entry: Any) -> bool:
+    """Whether it is nothing, a container, or not equal to itself, as NaN is."""
+    try:
+        return entry is None or isinstance(entry, (list, dict, set, np.ndarray)) or bool(entry != entry)
+    except Exception:  # NA of pandas has no truth, and other objects may raise anything
+        return True
+
+
+def text_of_id(entry: Any, what: str) -> str:
+    """An id or a name as text."""
+    try:
+        return entry.decode(errors="backslashreplace") if isinstance(entry, bytes) else str(entry)
+    except Exception:  # an object may raise anything
+        raise ParameterError(f"{what} is {shown(entry)}; give a text or a whole number.") from None
 
 
 def places_of(
