@@ -45,6 +45,12 @@ def _failed_ensemble():
     return ensemble
 
 
+def _dask():
+    import dask.array
+
+    return dask.array.from_array(PROBS, chunks=(3, 10, 3))
+
+
 REFUSED = {
     "significance of 1e308": lambda: vd.PTDE(significance=1e308).fit(PROBS, LABELS),
     "gain of 1e308": lambda: vd.PTDE(hv_gain=1e308).fit(PROBS, LABELS),
@@ -92,6 +98,28 @@ REFUSED = {
     "sample ids without a text": lambda: vd.Predictions(PROBS[:, :2], sample_ids=[Hostile(), Hostile()]),
     "sample ids of NA": lambda: vd.Predictions(PROBS[:, :2], sample_ids=[pandas.NA, 1]),
     "classes without a text": lambda: vd.load_votes(_votes(), classes=[Hostile(), "cat"]),
+    "classes without an axis": lambda: vd.load_votes(_votes(), classes=np.array(0.5)),
+    "classes without an end": lambda: vd.load_votes(_votes(), classes=range(10**12)),
+    "names without an axis": lambda: vd.Predictions(PROBS, class_names=np.array(0.5)),
+    "array as parameters of a method": lambda: vd.build_report(PROBS, LABELS, method="mean", parameters=np.ones(3)),
+    "text as the progress of a pass": lambda: vd.scale.discover(PROBS, progress="yes", out="out.npz"),
+    "number as the progress of two passes": lambda: vd.scale.consensus(PROBS, progress=1j, out="out.npz"),
+    "array as a flag of blocks": lambda: vd.scale.discover(PROBS, accuracy_preserving=np.empty(0), out="out.npz"),
+    "array as a flag of the trace": lambda: vd.scale.discover(PROBS, trace=np.arange(3), out="out.npz"),
+    "array as a flag to resume": lambda: vd.scale.consensus(PROBS, resume=np.arange(3), out="out.npz"),
+    "axis of a Dask array as an array": lambda: vd.discover(_dask(), sources_axis=np.arange(3)),
+    "kind of a Dask array as an array": lambda: vd.evaluate(_dask(), LABELS, kind=np.arange(3)),
+    "progress of a Dask array as an array": lambda: vd.evaluate(_dask(), LABELS, progress=np.arange(3)),
+    "kind beside a calibrator as an array": lambda: vd.apply_calibrator(
+        vd.Temperature().fit(PROBS, LABELS), _dask(), kind=np.arange(3)
+    ),
+    "span of time as an axis of classes": lambda: vd.Predictions(PROBS, class_axis=np.timedelta64(1, "s")),
+    "span of time as an axis of sources": lambda: vd.Predictions(PROBS, sources_axis=np.timedelta64(1, "s")),
+    "span of time as a seed": lambda: vd.Predictions(PROBS, LABELS).split(random_state=np.timedelta64(1, "s")),
+    "span of time as a label": lambda: vd.Predictions(PROBS[:, :1], [np.timedelta64(1, "s")]),
+    "shape of one sample without an axis": lambda: vd.Predictions(PROBS[:, :1], sample_shape={}),
+    "shape of samples without an end": lambda: vd.Predictions(PROBS, sample_shape=range(10**12)),
+    "kind as an array, of one source": lambda: vd.discover(PROBS[0], kind=np.empty((0, 0))),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }

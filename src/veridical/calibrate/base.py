@@ -37,6 +37,7 @@ from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.combine.small_arrays import combine_array, plain_array
 from veridical.errors import ParameterError, shown
 from veridical.predictions import Predictions
+from veridical.predictions.inputs import check_sources_axis
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 if TYPE_CHECKING:
@@ -262,10 +263,7 @@ class Calibrator(ParametersAsFields):
         """Raise :class:`veridical.errors.ParameterError` where a parameter is none that ``fit`` accepts."""
         check_choice(self.combine, self.combiners, f"combine for {self.name}")
         check_choice(self.kind, INPUT_KINDS, "kind")
-        is_number = isinstance(self.sources_axis, (int, np.integer)) and not isinstance(self.sources_axis, bool)
-        if not is_number or self.sources_axis not in (0, 1, 2):
-            axis = shown(self.sources_axis)
-            raise ParameterError(f"sources_axis is {axis}; it is 0 for (S, N, L), 1 for (N, S, L) or 2 for (N, L, S).")
+        check_sources_axis(self.sources_axis)
         check_choice(self.missing, ("raise", "skip"), "missing")
         resolve_threads(self.n_threads)
 

@@ -24,6 +24,7 @@ from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
 from veridical.evaluation.choice import TABLE_COLUMNS, Situation, choose, compare_losses, sources_change
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
+from veridical.predictions.arrays import is_whole_number
 from veridical.predictions.splitting import fold_indices, split_groups, split_samples
 from veridical.predictions.validation import (
     Array,
@@ -209,7 +210,7 @@ class Auto(Calibrator):
 
     def _seed(self) -> Any:
         """What is random in a candidate follows the seed, if there is one."""
-        return self.random_state if isinstance(self.random_state, (int, np.integer)) else None
+        return self.random_state if is_whole_number(self.random_state) else None
 
     def check_parameters(self) -> None:
         super().check_parameters()

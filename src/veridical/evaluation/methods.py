@@ -12,7 +12,7 @@ from typing import Any
 from veridical.calibrate import Calibrator, calibrators, full_name, load_calibrator
 from veridical.calibrate.registry import ALIASES
 from veridical.combine import COMBINERS, label_free_combiners
-from veridical.errors import ParameterError
+from veridical.errors import ParameterError, shown
 from veridical.predictions.validation import check_choice
 
 #: Stands for all sources, one row each.
@@ -73,8 +73,10 @@ class Method:
 
 def resolve_method(name: str, parameters: Mapping[str, Any] | None = None, *, only_calibrators: bool = False) -> Method:
     """The method of that name; an unknown one is answered with the list of names, or of those that are fitted."""
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise ParameterError(f"parameters are {shown(parameters)}; give a dictionary from their names to values.")
     if not isinstance(name, str):
-        raise ParameterError(f"method is {name!r}; give the name of a method, such as 'temperature'.")
+        raise ParameterError(f"method is {shown(name)}; give the name of a method, such as 'temperature'.")
     combiner, plus, base = name.strip().rpartition("+")
     base = full_name(base)
     if not plus and base in label_free_combiners():

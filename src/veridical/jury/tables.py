@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from veridical.combine.combined import Floats
-from veridical.errors import FileFormatError, LabelError, NotFiniteError, NotNormalisedError, ParameterError, shown
+from veridical.errors import FileFormatError, LabelError, NotFiniteError, NotNormalisedError, ParameterError
 from veridical.jury.ballots import Ballots, make_ballots
 from veridical.jury.columns import (
     CONFIDENCE,
@@ -25,10 +26,12 @@ from veridical.jury.columns import (
     one_of,
 )
 from veridical.jury.ids import as_id, in_order
-from veridical.predictions.validation import check_names
+from veridical.predictions.validation import check_names, iterate_names
 
 #: How far from one the probabilities of a row may sum.
 _SUM_TOLERANCE = 1e-3
+#: More names than this are not classes.
+_MOST_CLASSES = 1 << 20
 #: Prefix of a column that holds the probability of the class named after it.
 PROBABILITY = "p_"
 
@@ -73,9 +76,10 @@ def check_classes(classes: Any) -> list[str] | None:
     """Names of all classes as text, each once."""
     if classes is None:
         return None
-    if isinstance(classes, (str, set, frozenset)) or not isinstance(classes, Iterable):
-        raise ParameterError(f"classes is {shown(classes)}; give a list of names.")
-    names = [as_id(name) for name in classes]
+    # No more than shows that there are too many, however long the names go on.
+    names = [as_id(name) for name in islice(iterate_names(classes, "classes is"), _MOST_CLASSES + 1)]
+    if len(names) > _MOST_CLASSES:
+        raise ParameterError(f"classes has more than {_MOST_CLASSES:,} names; give the classes of one question.")
     check_names(names, len(names), "class")
     return names
 

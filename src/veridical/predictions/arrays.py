@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,11 @@ def as_numbers(values: Any, what: str) -> Array:
     if array.dtype.kind not in "fiub":
         raise DtypeError(f"{what} has dtype {array.dtype}; give real numbers, for example array.astype(numpy.float32).")
     return array
+
+
+def is_whole_number(value: object) -> TypeGuard[int]:
+    """Whether it is an integer of Python's or NumPy's, of which truth values and time spans are no part."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def _holds_masked(values: Any, depth: int = 2) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import operator
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -354,13 +355,17 @@ def _either(passed: Any, of_input: Any) -> Any:
     return of_input if passed is None else passed
 
 
+#: NumPy's limit.
+_MOST_AXES = 64
+
+
 def _check_shape(shape: Any, n_samples: int) -> tuple[int, ...]:
     """(N,) or (N, H, W), whose product is the number of samples."""
     try:
-        sizes = tuple(operator.index(size) for size in shape)
-    except TypeError:
+        sizes = tuple(operator.index(size) for size in islice(shape, _MOST_AXES))
+    except Exception:  # an object may raise anything
         raise ParameterError(f"sample_shape is {shown(shape)}; give whole numbers, as in (N, H, W).") from None
-    if int(np.prod(sizes, dtype=object)) != n_samples or min(sizes, default=0) < 0:
+    if not sizes or int(np.prod(sizes, dtype=object)) != n_samples or min(sizes) < 0:
         raise ShapeError(f"sample_shape is {sizes}, and there are {n_samples} samples; give a shape of so many.")
     return sizes
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from veridical._warn import warn_caller
 from veridical.errors import ConfidenceError, DtypeError, ParameterError, ShapeError, SuspectKindWarning, shown
-from veridical.predictions.arrays import Array, as_numbers
+from veridical.predictions.arrays import Array, as_numbers, is_whole_number
 from veridical.predictions.frames import Frame, frame_of, is_frame, matching_columns, matching_rows
 from veridical.predictions.validation import InputKind, result_dtype
 
@@ -189,16 +189,14 @@ def _check_classes(array: Array, what: str) -> Array:
 
 def check_sources_axis(sources_axis: int) -> None:
     """Refuse what is not one of the three axes."""
-    is_axis = isinstance(sources_axis, (int, np.integer)) and not isinstance(sources_axis, bool)
-    if not is_axis or sources_axis not in (0, 1, 2):
+    if not is_whole_number(sources_axis) or sources_axis not in (0, 1, 2):
         raise ParameterError(
             f"sources_axis is {shown(sources_axis)}; it is 0 for (S, N, L), 1 for (N, S, L) or 2 for (N, L, S)."
         )
 
 
 def _normal_axis(class_axis: int, n_dims: int) -> int:
-    is_axis = isinstance(class_axis, (int, np.integer)) and not isinstance(class_axis, bool)
-    if not is_axis or not -n_dims <= class_axis < n_dims:
+    if not is_whole_number(class_axis) or not -n_dims <= class_axis < n_dims:
         raise ParameterError(f"class_axis is {shown(class_axis)}; the array has axes 0 to {n_dims - 1}.")
     return int(class_axis) % n_dims
 
@@ -239,7 +237,8 @@ def _binary_columns(scores: Array, s: int) -> Array:
 
 def check_has_sources(values: Any, kind: InputKind | None) -> Any:
     """``values``; an array of two dimensions is refused where sources are compared: it may be one sample (S, L)."""
-    if kind != "binary" and getattr(values, "ndim", 0) == 2 and not is_frame(values):
+    is_binary = isinstance(kind, str) and kind == "binary"  # a kind that is an array is refused later
+    if not is_binary and getattr(values, "ndim", 0) == 2 and not is_frame(values):
         raise ShapeError(
             f"the array of predictions has 2 dimensions (shape {tuple(values.shape)}); give shape (sources, samples, "
             "classes): for one sample of several sources array[:, None], for one source array[None]."

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from veridical._warn import warn_caller
 from veridical.errors import FileFormatError, InvalidInputError, LabelError, UnmatchedIdWarning, shown
-from veridical.predictions.arrays import Array, as_array
+from veridical.predictions.arrays import Array, as_array, is_whole_number
 from veridical.predictions.frames import is_frame
 
 #: What to say where labels are needed.
@@ -173,8 +173,8 @@ def _number(entry: Any, n: int, samples: Samples) -> int:
         raise LabelError(_unknown_name(entry, n, samples.class_names))
     if isinstance(entry, (bool, np.bool_)) and samples.n_classes == 2:
         return int(entry)
-    value: Any = entry if isinstance(entry, (int, float, np.integer, np.floating)) else None
-    if value is not None and not isinstance(entry, bool) and abs(value) < 2**62 and value == math.floor(value):
+    value: Any = entry if is_whole_number(entry) or isinstance(entry, (float, np.floating)) else None
+    if value is not None and abs(value) < 2**62 and value == math.floor(value):
         return int(value)
     raise LabelError(f"the label of sample {n} is {shown(entry)}; give integers from 0 to {samples.n_classes - 1}.")
 
@@ -236,7 +236,7 @@ def _as_number(entry: Any) -> int | None:
     if isinstance(entry, str):
         text = entry.strip()
         return int(text) if text.isascii() and text.lstrip("+-").isdigit() and len(text) <= 18 else None
-    return int(entry) if isinstance(entry, (int, np.integer)) and not isinstance(entry, bool) else None
+    return int(entry) if is_whole_number(entry) else None
 
 
 def _join(table: LabelTable, indices: npt.NDArray[np.int64], samples: Samples) -> npt.NDArray[np.int64]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import InvalidInputError, ParameterError, ShapeError, shown
-from veridical.predictions.arrays import Array, as_array
+from veridical.predictions.arrays import Array, as_array, is_whole_number
 
 
 def check_sample_ids(ids: Any, n_samples: int, what: str = "sample_ids") -> Array:
@@ -37,7 +37,7 @@ def _as_ids(ids: Array | Sequence[Any], what: str) -> Array:
     for n, entry in enumerate(listed):
         if _is_absent(entry):
             raise ParameterError(f"{what}: the id of sample {n} is {shown(entry)}; give a text or a whole number.")
-    if listed and all(isinstance(entry, (int, np.integer)) and not isinstance(entry, bool) for entry in listed):
+    if listed and all(is_whole_number(entry) for entry in listed):
         numbers = np.asarray([int(entry) for entry in listed])  # int64 where all fit
         if numbers.dtype == np.int64:
             return numbers

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from itertools import islice
 from numbers import Number
 from typing import Any, Literal, NoReturn, get_args
@@ -32,7 +32,7 @@ from veridical.errors import (
     shown,
 )
 from veridical.predictions.arrays import Array as Array
-from veridical.predictions.arrays import as_array, holds_bfloat16
+from veridical.predictions.arrays import as_array, holds_bfloat16, is_whole_number
 from veridical.predictions.arrays import as_numbers as as_numbers
 
 Kind = Literal["probs", "logits", "log_probs"]
@@ -82,12 +82,12 @@ def nearest(value: object, names: Iterable[str]) -> str:
 
 def check_integer(value: object, what: str, minimum: int, maximum: int = LARGEST_COUNT) -> int:
     """``value`` as an int in [minimum, maximum]."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_, np.timedelta64))
-    if not whole or not minimum <= value <= maximum:  # type: ignore[operator]
+    whole = is_whole_number(value)
+    if not is_whole_number(value) or not minimum <= value <= maximum:
         is_usual = maximum == LARGEST_COUNT and not (whole and value > maximum)  # type: ignore[operator]
         bounds = f"of at least {minimum}" if is_usual else f"from {minimum} to {maximum:,}"
         raise ParameterError(f"{what} is {shown(value)}; give a whole number {bounds}.")
-    return int(value)  # type: ignore[call-overload,no-any-return]
+    return int(value)
 
 
 def check_seed(value: object, what: str = "random_state") -> int:
@@ -97,7 +97,7 @@ def check_seed(value: object, what: str = "random_state") -> int:
 
 def check_real(value: object, what: str, minimum: float, maximum: float = np.inf) -> float:
     """``value`` as a finite float in [minimum, maximum]."""
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.timedelta64))
+    real = is_whole_number(value) or isinstance(value, (float, np.floating))
     try:
         number = float(value) if real else np.nan  # type: ignore[arg-type]
     except OverflowError:  # a whole number beyond the largest float
@@ -120,7 +120,7 @@ def check_random_state(random_state: RandomState) -> np.random.Generator:
     """A generator: ``random_state`` itself, or a new one from a seed."""
     if isinstance(random_state, np.random.Generator):
         return random_state
-    seed = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0
+    seed = is_whole_number(random_state) and random_state >= 0
     if random_state is not None and not seed:
         raise ParameterError(
             f"random_state is {shown(random_state)}; give a whole number of at least 0, a numpy.random.Generator, or "
@@ -188,15 +188,26 @@ def check_labels(labels: Any, n_samples: int, n_classes: int) -> npt.NDArray[np.
     return array.astype(np.int64, copy=False)
 
 
+def iterate_names(names: Any, what: str, needed: str = "a list of names") -> Iterator[Any]:
+    """The entries of a sequence; ``what`` begins the message.
+
+    One text is not a list of its letters, and sets have no order.
+    """
+    try:
+        if not isinstance(names, (str, bytes, set, frozenset)):
+            return iter(names)
+    except Exception:  # an array without axes, or an object that raises anything
+        pass
+    raise ParameterError(f"{what} {shown(names)}; give {needed}.")
+
+
 def check_names(names: Any, expected: int, what: str) -> tuple[str, ...] | None:
     """Names as a tuple of strings, one per ``what``; numbers and paths are names, too."""
     if names is None:
         return None
     many = f"{what}es" if what == "class" else f"{what}s"
-    if isinstance(names, (str, bytes, set, frozenset)) or not isinstance(names, Iterable):
-        raise ParameterError(f"{what} names are {shown(names)}; give a list of {expected} strings.")
     # No more than shows that there are too many, however long the names go on.
-    listed = list(islice(names, expected + 1))
+    listed = list(islice(iterate_names(names, f"{what} names are", f"a list of {expected} strings"), expected + 1))
     if len(listed) != expected:
         too_many = len(names) if isinstance(names, Sized) else f"more than {expected}"
         count = too_many if listed[expected:] else len(listed)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import LabelError, ParameterError, ShapeError, shown
-from veridical.predictions.arrays import Array, as_array
+from veridical.predictions.arrays import Array, as_array, is_whole_number
 from veridical.predictions.validation import check_names
 
 #: What the columns of a table of votes may be called.
@@ -30,11 +30,9 @@ def vectors_of_votes(
     """
     array = as_array(values, "the votes", "give one label per source and sample, shape (sources, samples)")
     class_names = check_names(class_names, len(class_names) if isinstance(class_names, Sized) else 2, "class")
-    is_axis = isinstance(sources_axis, (int, np.integer)) and not isinstance(sources_axis, bool)
-    if not is_axis or sources_axis not in (0, 1):
+    if not is_whole_number(sources_axis) or sources_axis not in (0, 1):
         raise ParameterError(
-            f"sources_axis is {shown(sources_axis)}; it is 0 for votes of shape (sources, samples), 1 for (samples, "
-            "sources)."
+            f"sources_axis is {shown(sources_axis)}; votes have shape (sources, samples), or 1 for the other."
         )
     if array.ndim != 2 or not array.shape[0]:
         raise ShapeError(f"the votes have shape {array.shape}; give one label per source and sample, shape (S, N).")

@@ -11,14 +11,16 @@ import numpy as np
 
 from veridical._extras import require
 from veridical._parallel import THREADS_IN_WORKERS
-from veridical._progress import Progress
+from veridical._progress import Progress, check_progress
 from veridical.calibrate import Calibrator
+from veridical.calibrate.base import check_calibrator
 from veridical.combine.truth import Truth
 from veridical.combine.truth_discovery import Missing
-from veridical.errors import DtypeError, LabelError, ParameterError, RechunkWarning, ShapeError
+from veridical.errors import DtypeError, LabelError, ParameterError, RechunkWarning, ShapeError, shown
 from veridical.evaluation.applying import Calibrated
 from veridical.evaluation.methods import Method, resolve_methods
 from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
+from veridical.predictions.arrays import is_whole_number
 from veridical.predictions.validation import (
     KINDS,
     Kind,
@@ -45,8 +47,8 @@ def _blocks_of(array: Any, sources_axis: int | None) -> tuple[Any, list[int]]:
     """The array as (S, N, L) with one chunk over sources and classes, and where its blocks of samples begin."""
     if array.ndim != 3:
         raise ShapeError(f"the Dask array has shape {array.shape}; give (sources, samples, classes).")
-    if sources_axis not in (None, 0, 1):
-        raise ParameterError(f"sources_axis is {sources_axis!r}; it is 0 for (S, N, L) or 1 for (N, S, L).")
+    if sources_axis is not None and not (is_whole_number(sources_axis) and sources_axis in (0, 1)):
+        raise ParameterError(f"sources_axis is {shown(sources_axis)}; it is 0 for (S, N, L) or 1 for (N, S, L).")
     if sources_axis == 1:
         array = array.swapaxes(0, 1)
     if any(math.isnan(size) for sizes in array.chunks for size in sizes):
@@ -121,7 +123,9 @@ def discover(
         "trace": bool(trace),
         "n_threads": n_threads or THREADS_IN_WORKERS,
     }
-    parts = _over_blocks(array, starts, discover_block, check_choice(kind or "probs", KINDS, "kind"), options)
+    parts = _over_blocks(
+        array, starts, discover_block, check_choice("probs" if kind is None else kind, KINDS, "kind"), options
+    )
     n_sources, sizes, n_classes = array.shape[0], array.chunks[1], array.shape[2]
     dtype = result_dtype(np.dtype(array.dtype))
 
@@ -200,7 +204,9 @@ def apply_calibrator(
     calibrator: Calibrator, predictions: Any, *, kind: Kind | None = None, sources_axis: int | None = None
 ) -> Calibrated:
     """:func:`veridical.apply_calibrator` of a Dask array: Dask arrays, of which nothing is computed yet."""
-    if kind not in (None, calibrator.kind) or sources_axis not in (None, calibrator.sources_axis):
+    check_calibrator(calibrator)
+    own = ((kind, calibrator.kind), (sources_axis, calibrator.sources_axis))
+    if any(value is not None and not (type(value) is type(known) and value == known) for value, known in own):
         raise ParameterError("kind and sources_axis of a Dask array are those of the calibrator; set them there.")
     return Calibrated(*predict_all(calibrator, predictions))
 
@@ -247,7 +253,8 @@ def evaluate(
     from veridical.scale.fitting import reject_intervals
 
     array, starts = _blocks_of(predictions, sources_axis)
-    chosen_kind = check_choice(kind or "probs", KINDS, "kind")
+    chosen_kind = check_choice("probs" if kind is None else kind, KINDS, "kind")
+    report = check_progress(progress)
     reject_intervals(intervals)
     resolved = unfitted_methods(methods)
     if labels is None:
@@ -260,11 +267,9 @@ def evaluate(
         task(block, checked[start : start + size], start, chosen_kind, shared[0], shared[1], shared[2], shared[3])
         for block, start, size in zip(array.to_delayed().ravel(), starts, array.chunks[1], strict=True)
     ]
-    if progress is not None:
-        progress(0, array.shape[1], "evaluate")
+    report(0, array.shape[1], "evaluate")
     scores: ScoreStates = compute(_tree(parts, delayed(merge_scores, pure=True)), client)
-    if progress is not None:
-        progress(array.shape[1], array.shape[1], "done")
+    report(array.shape[1], array.shape[1], "done")
     whole = skeleton(array.shape, np.dtype(array.dtype), "the Dask array", kind=chosen_kind)
     return evaluation_of(
         whole,

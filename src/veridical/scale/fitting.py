@@ -21,6 +21,7 @@ from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
 from veridical.metrics import CalibrationState
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
+from veridical.predictions.arrays import is_whole_number
 from veridical.predictions.labels import LABELS_NEEDED, UNKNOWN
 from veridical.predictions.validation import Kind, check_labels, check_seed
 from veridical.scale.blocked import Block, BlockedPredictions
@@ -390,7 +391,7 @@ def fit(calibrator: Calibrator, X: Any, y: Any = None, *, progress: Progress | N
     calibrator.check_parameters()
     blocked = labelled_blocks(X, y, None, None)
     seed = getattr(calibrator, "random_state", None)
-    seed = int(seed) if isinstance(seed, (int, np.integer)) else 0
+    seed = int(seed) if is_whole_number(seed) else 0
     fitting = Fitting(blocked, {calibrator.name: calibrator}, seed)
     fitting.run(progress)
     fitted = fitting.fit(calibrator.name, on_part=False)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from veridical._progress import Progress, no_progress
+from veridical._progress import Progress, check_progress
 from veridical.errors import InvalidInputError
 from veridical.scale.blocked import Block, BlockedPredictions
 
@@ -51,7 +51,7 @@ class Throughput:
         n_passes: int = 1,
         n_before: int = 0,
     ) -> None:
-        self._progress = progress or no_progress
+        self._progress = check_progress(progress)
         self._what = what
         self._before = n_before * predictions.n_samples
         self._total = n_passes * predictions.n_samples

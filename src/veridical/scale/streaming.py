@@ -31,7 +31,15 @@ from veridical.combine.truth_discovery import Missing
 from veridical.combine.truth_discovery import discover as discover_in_memory
 from veridical.errors import ParameterError
 from veridical.evaluation.applying import Calibrated
-from veridical.predictions.validation import Array, Kind, as_numbers, check_choice, check_integer, check_real
+from veridical.predictions.validation import (
+    Array,
+    Kind,
+    as_numbers,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+)
 from veridical.scale.blocked import Block, BlockedPredictions
 from veridical.scale.cluster import apply_on_cluster
 from veridical.scale.opening import as_blocked
@@ -58,6 +66,7 @@ def _sink(
     predictions: BlockedPredictions, specs: Mapping[str, ArraySpec], out: Any, resume: bool, job: dict[str, Any]
 ) -> Iterator[_Sink]:
     """Arrays in memory, or a file that appears when all blocks are written."""
+    check_flag(resume, "resume")
     if out is None:
         if resume:
             raise ParameterError("only a result that is written to a file can be continued; give out=.")
@@ -145,12 +154,12 @@ def discover(
     """
     blocked = as_blocked(predictions, kind, sources_axis)
     options: dict[str, Any] = {
-        "accuracy_preserving": bool(accuracy_preserving),
+        "accuracy_preserving": check_flag(accuracy_preserving, "accuracy_preserving"),
         "tol": check_real(tol, "tol", 0.0),
         "max_iter": check_integer(max_iter, "max_iter", 0),
         "missing": check_choice(missing, ("raise", "skip"), "missing"),
         "source_weights": None if source_weights is None else as_numbers(source_weights, "source_weights").tolist(),
-        "trace": bool(trace),
+        "trace": check_flag(trace, "trace"),
     }
     n_sources, n_samples, n_classes = blocked.shape
     dtype = blocked.result_dtype
@@ -168,8 +177,9 @@ def discover(
     def work(block: Block) -> Truth:
         return discover_in_memory(block.predictions, n_threads=n_threads, **options)
 
+    report = Throughput(progress, blocked, "truth discovery")
     with _sink(blocked, specs, out, resume, {"function": "discover", "options": options}) as sink:
-        for block, truth in run_pass(blocked, work, Throughput(progress, blocked, "truth discovery"), first=sink.first):
+        for block, truth in run_pass(blocked, work, report, first=sink.first):
             sink.write(block.number, block.start, {name: getattr(truth, name) for name in specs})
     arrays: dict[str, Any] = sink.arrays()
     return Truth(**{name: arrays[name] for name in specs})
@@ -206,6 +216,7 @@ def consensus(
     """
     blocked = as_blocked(predictions, kind, sources_axis)
     check_choice(missing, ("skip", "raise"), "missing")
+    check_flag(accuracy_preserving, "accuracy_preserving")
     weights = weigh_sources(_consensus_sums(blocked, missing, n_threads, progress), n_threads)
     names = names_of(blocked.whole)
     warn_of_camps(names, weights.camps)
@@ -227,8 +238,8 @@ def consensus(
         **dict.fromkeys(of_camps, vectors_of_all),
     }
     options = {"accuracy_preserving": bool(accuracy_preserving), "missing": missing}
+    report = Throughput(progress, blocked, "consensus", 2, 1)
     with _sink(blocked, specs, out, resume, {"function": "consensus", "options": options}) as sink:
-        report = Throughput(progress, blocked, "consensus", 2, 1)
         for block, arrays in run_pass(blocked, work, report, first=sink.first):
             sink.write(block.number, block.start, arrays)
     result = sink.arrays()
