@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import html
-import operator
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +14,7 @@ from veridical.errors import ParameterError, ShapeError, shown
 from veridical.predictions.arrays import Array, as_array, holds_bfloat16
 from veridical.predictions.inputs import read_scores
 from veridical.predictions.labels import UNKNOWN, Samples, resolve_labels
-from veridical.predictions.sample_ids import check_groups, check_sample_ids
+from veridical.predictions.sample_ids import check_groups, check_sample_ids, check_sample_shape
 from veridical.predictions.splitting import split_groups, split_samples
 from veridical.predictions.validation import (
     INPUT_KINDS,
@@ -114,7 +112,7 @@ class Predictions:
         self._is_bfloat16 = holds_bfloat16(values)
         self.n_sources: int = len(scores.values)
         self.n_samples, self.n_classes = (int(size) for size in scores.values[0].shape)
-        self.sample_shape = _check_shape(_either(sample_shape, scores.sample_shape), self.n_samples)
+        self.sample_shape = check_sample_shape(_either(sample_shape, scores.sample_shape), self.n_samples)
         self.source_names = self._check_source_names(_either(source_names, scores.source_names))
         self.class_names = check_names(_either(class_names, scores.class_names), self.n_classes, "class")
         ids = _either(sample_ids, scores.sample_ids)
@@ -353,21 +351,6 @@ class Predictions:
 def _either(passed: Any, of_input: Any) -> Any:
     """What the caller passes, or else what the input contains."""
     return of_input if passed is None else passed
-
-
-#: NumPy's limit.
-_MOST_AXES = 64
-
-
-def _check_shape(shape: Any, n_samples: int) -> tuple[int, ...]:
-    """(N,) or (N, H, W), whose product is the number of samples."""
-    try:
-        sizes = tuple(operator.index(size) for size in islice(shape, _MOST_AXES))
-    except Exception:  # an object may raise anything
-        raise ParameterError(f"sample_shape is {shown(shape)}; give whole numbers, as in (N, H, W).") from None
-    if not sizes or int(np.prod(sizes, dtype=object)) != n_samples or min(sizes) < 0:
-        raise ShapeError(f"sample_shape is {sizes}, and there are {n_samples} samples; give a shape of so many.")
-    return sizes
 
 
 def _indices(chosen: Any, size: int, what: str) -> Any:

@@ -1,14 +1,19 @@
-"""Ids of samples: text or whole numbers, each once; tables are joined by them."""
+"""Ids of samples: text or whole numbers, each once; tables are joined by them.  Also their shape and groups."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from veridical.errors import InvalidInputError, ParameterError, ShapeError, shown
 from veridical.predictions.arrays import Array, as_array, is_whole_number
+
+#: NumPy's limit.
+_MOST_AXES = 64
 
 
 def check_sample_ids(ids: Any, n_samples: int, what: str = "sample_ids") -> Array:
@@ -86,6 +91,17 @@ def places_of(
             "all sources must predict the same samples."
         )
     return np.asarray([place_of[entry] for entry in keys], np.intp)
+
+
+def check_sample_shape(shape: Any, n_samples: int) -> tuple[int, ...]:
+    """(N,) or (N, H, W), whose product is the number of samples."""
+    try:
+        sizes = tuple(operator.index(size) for size in islice(shape, _MOST_AXES))
+    except Exception:  # an object may raise anything
+        raise ParameterError(f"sample_shape is {shown(shape)}; give whole numbers, as in (N, H, W).") from None
+    if not sizes or int(np.prod(sizes, dtype=object)) != n_samples or min(sizes) < 0:
+        raise ShapeError(f"sample_shape is {sizes}, and there are {n_samples} samples; give a shape of so many.")
+    return sizes
 
 
 def image_of_samples(sample_shape: tuple[int, ...]) -> Array | None:
