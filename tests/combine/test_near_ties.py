@@ -6,6 +6,7 @@ from conftest import INTERPRETED
 from scipy.special import softmax
 
 import veridical as vd
+from veridical.combine.truth_discovery import discover_with_mean
 
 N_SAMPLES = 50 if INTERPRETED else 4000
 
@@ -92,3 +93,17 @@ def test_labels_agree_with_scipy_unless_its_own_rounding_decides(rng, dtype):
     assert clear.any()
     truth = vd.discover(scores, kind="logits")
     np.testing.assert_array_equal(truth.prediction[clear], mean.argmax(axis=1)[clear])
+
+
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+@pytest.mark.parametrize("n_classes", [3, 60])
+def test_mean_from_the_pass_of_the_truth_equals_the_mean_alone(rng, n_classes, kind):
+    scores = nearly_tied_logits(rng, 4, n_classes, np.float32)
+    scores = softmax(scores, axis=-1) if kind == "probs" else scores
+    scores[1, ::7] = np.nan
+    predictions = vd.Predictions(scores, kind=kind)
+    truth, mean = discover_with_mean(predictions, "skip", None)
+    np.testing.assert_array_equal(mean, vd.discover(predictions, missing="skip", max_iter=0).probs)
+    expected = vd.discover(predictions, missing="skip")
+    for name in ("probs", "reliability", "hv", "prediction", "n_iter", "converged"):
+        np.testing.assert_array_equal(getattr(truth, name), getattr(expected, name))

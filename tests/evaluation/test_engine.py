@@ -94,6 +94,11 @@ def test_ptde_fit_discovers_once(predictions, discovered):
     assert discovered == {(N_SOURCES, 0, True, False): N_SAMPLES, (N_SOURCES, 20, True, False): N_SAMPLES}
 
 
+def test_mean_and_truth_come_from_one_pass(predictions, discovered):
+    vd.evaluate(predictions, methods=["mean", "atde"])
+    assert discovered == {(N_SOURCES, 20, True, False): N_SAMPLES}
+
+
 @pytest.mark.parametrize("name", ["temperature", "ptde", "truth-logit", "log-pool+vector", "irova"])
 def test_outcomes_equal_fitting_and_predicting_by_hand(name, predictions):
     split = half_split(predictions, 3)

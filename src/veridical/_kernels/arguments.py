@@ -12,9 +12,10 @@ Options = namedtuple(
     "Options",
     "tolerance rounding skip_missing keep_label tol max_iter margin group near exact_scores weighted eps tiny",
 )
-#: Where it goes: arrays over all samples; ``trace`` has no rows unless HV after each iteration is wanted.
+#: Where it goes: arrays over all samples; ``trace`` has no rows unless HV after each iteration is wanted, and ``mean``
+#: none unless the mean of the sources is wanted besides the truth.
 #: ``prediction`` is read as well: a label that is not negative is taken as it stands.
-Outputs = namedtuple("Outputs", "probs reliability hv prediction n_iter converged trace")
+Outputs = namedtuple("Outputs", "probs reliability hv prediction n_iter converged trace mean")
 
 #: A three-dimensional array inside one run of memory: where it starts, its steps from source to source and from sample
 #: to sample (the classes of a sample follow each other), and its shape.

@@ -235,7 +235,7 @@ def _write_truth(z, c, options, probs):
     scale = z.dtype.type(1) / _sum(z)
     for l in range(probs.shape[0]):
         probs[l] = z[l] * scale
-    if options.keep_label:
+    if options.keep_label and c >= 0:
         project_onto_winner(probs, c, z.dtype.type(options.margin))
 
 
@@ -268,6 +268,8 @@ def _discover_loaded(group, i, n, layout, options, source_weights, by_class, scr
     if not exact:
         renormalise_sample(scores, by_class, present, sums)
         _weighted_mean(scores, by_class, present, scratch.z)
+    if outputs.mean.shape[0] > 0:
+        _write_truth(scratch.z, c, options, outputs.mean[n])
     _set_influence(present, source_weights, options.weighted, scratch.influence)
     if options.weighted:
         _weighted_mean(scores, by_class, scratch.influence, scratch.z)

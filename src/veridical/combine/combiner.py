@@ -29,7 +29,7 @@ from veridical.combine.pools import (
 )
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS
-from veridical.combine.small_inputs import mean_of, truth_of
+from veridical.combine.small_inputs import mean_and_truth_of, mean_of, truth_of
 from veridical.combine.truth import Truth
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
@@ -177,6 +177,15 @@ def apply_label_free(
         return Combined(truth.probs, truth.prediction, predictions, options, find_truth=lambda: truth)
     truth = truth_of(predictions, options.missing, options.n_threads, accuracy_preserving=False)
     return Combined(truth.probs, _argmax(truth.probs), predictions, options, find_truth=find_truth)
+
+
+def apply_mean_and_truth(predictions: Predictions, options: CombineOptions) -> dict[str, Combined]:
+    """What :func:`apply_label_free` returns for "mean" and "atde", from one pass over the sources."""
+    mean, truth = mean_and_truth_of(predictions, options.missing, options.n_threads)
+    return {
+        name: Combined(probs, truth.prediction, predictions, options, find_truth=lambda: truth)
+        for name, probs in (("mean", mean), ("atde", truth.probs))
+    }
 
 
 def fit_combiner(

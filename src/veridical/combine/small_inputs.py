@@ -23,8 +23,10 @@ from veridical.combine.truth_discovery import (
     Missing,
     allocate_outputs,
     discover,
+    discover_with_mean,
     make_options,
     reject_sample,
+    truth_in,
 )
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
@@ -43,6 +45,16 @@ def mean_of(
     loaded = _load(predictions, options)
     probs = written(loaded.mean, loaded.label, options).astype(predictions.result_dtype, copy=False)
     return probs, loaded.label, lambda: _discover(loaded, predictions, options)
+
+
+def mean_and_truth_of(predictions: Predictions, missing: Missing, n_threads: int | None) -> tuple[Array, Truth]:
+    """The mean of the sources and their truth, which share one reading of the sources; labels are the truth's."""
+    if not _are_small(predictions):
+        truth, mean = discover_with_mean(predictions, missing, n_threads)
+        return mean, truth
+    probs, _, continue_to_truth = mean_of(predictions, missing, n_threads)
+    assert continue_to_truth is not None
+    return probs, continue_to_truth()
 
 
 def truth_of(
@@ -88,4 +100,4 @@ def _discover(loaded: Loaded, predictions: Predictions, options: Options, source
     outputs = allocate_outputs(predictions)
     outputs.prediction[:] = loaded.label
     discover_rows(loaded, options, outputs, source_weights)
-    return Truth(*outputs[:-1])
+    return truth_in(outputs)

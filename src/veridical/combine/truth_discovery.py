@@ -147,8 +147,22 @@ def discover(
     )
     outputs = allocate_outputs(predictions, options.max_iter if trace else None)
     _run(predictions, options, weights, outputs, n_threads)
-    truth = Truth(*outputs[:-1], trace=outputs.trace if trace else None)
+    truth = truth_in(outputs, traced=trace)
     return truth if len(predictions.sample_shape) == 1 else truth.in_shape(predictions.sample_shape)
+
+
+def discover_with_mean(predictions: Predictions, missing: Missing, n_threads: int | None) -> tuple[Truth, Array]:
+    """The truth as :func:`discover` finds it, and the mean as it finds it without updates, in one pass."""
+    options = make_options(predictions, skip_missing=missing == "skip")
+    outputs = allocate_outputs(predictions, with_mean=True)
+    _run(predictions, options, check_source_weights(None, predictions), outputs, n_threads)
+    return truth_in(outputs), outputs.mean
+
+
+def truth_in(outputs: Outputs, *, traced: bool = False) -> Truth:
+    """The outputs of the kernel as a result."""
+    found = (outputs.probs, outputs.reliability, outputs.hv, outputs.prediction, outputs.n_iter, outputs.converged)
+    return Truth(*found, trace=outputs.trace if traced else None)
 
 
 def make_options(
@@ -186,7 +200,9 @@ def _samples_within(n_bytes: int, most: int, predictions: Predictions) -> int:
     return max(1, min(most, n_bytes // per_sample))
 
 
-def allocate_outputs(predictions: Predictions, traced_iterations: int | None = None) -> Outputs:
+def allocate_outputs(
+    predictions: Predictions, traced_iterations: int | None = None, *, with_mean: bool = False
+) -> Outputs:
     """Arrays for the results of all samples."""
     n_samples, dtype = predictions.n_samples, predictions.result_dtype
     return Outputs(
@@ -197,6 +213,7 @@ def allocate_outputs(predictions: Predictions, traced_iterations: int | None = N
         n_iter=np.empty(n_samples, np.int32),
         converged=np.empty(n_samples, np.bool_),
         trace=np.empty((0 if traced_iterations is None else traced_iterations + 1, n_samples), dtype),
+        mean=np.empty((n_samples if with_mean else 0, predictions.n_classes), dtype),
     )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from veridical._progress import Progress, check_progress
 from veridical.calibrate.base import Calibrator
 from veridical.combine import COMBINERS, Combined, Combiner, apply_label_free, discover, fit_combiner
+from veridical.combine.combiner import apply_mean_and_truth
 from veridical.evaluation.methods import Method
 from veridical.evaluation.outcomes import Indices, Outcome, SourceOutcome, top_of
 from veridical.metrics.groups import group_codes
@@ -102,6 +103,7 @@ class Engine:
         self.options = _Options(missing, n_threads)
         self.n_classes = predictions.n_classes
         self._combined: dict[str, Combined] = {}
+        self._expects_truth = False
         self._weighted: dict[str, tuple[Combiner, Combined]] = {}
 
     @property
@@ -125,8 +127,14 @@ class Engine:
         """(N,) the number of each sample's group; None without groups."""
         return group_codes(self.predictions.groups, self.predictions.n_samples)
 
+    def expect(self, methods: Iterable[Method | None]) -> None:
+        """Say which methods are to come: if truth discovery is among them, the mean is taken from the same pass."""
+        self._expects_truth = any(method is not None and method.combiner == "atde" for method in methods)
+
     def combined(self, name: str) -> Combined:
         """All samples combined in a way that needs no labels."""
+        if name == "mean" and self._expects_truth and not {"mean", "atde"} & self._combined.keys():
+            self._combined |= apply_mean_and_truth(self.predictions, self.options)
         if name not in self._combined:
             find_truth = None if name == "atde" else lambda: self.combined("atde").truth
             self._combined[name] = apply_label_free(name, self.predictions, self.options, find_truth=find_truth)
@@ -204,6 +212,7 @@ class Engine:
             In the order of the methods.
         """
         split, report, shared = split or Split(), check_progress(progress), Shared(weights_of_all)
+        self.expect(methods)
         outcomes = []
         for done, method in enumerate(methods):
             report(done, len(methods), method.title)

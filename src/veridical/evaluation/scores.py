@@ -340,6 +340,7 @@ def run_evaluation(
         split = Split(None, scored_samples(splits))
     else:
         split = half_split(engine.predictions, random_state) if held_out else Split()
+    engine.expect(methods)
     reference = engine.reference(split)
     scores: list[MethodScores] = []
     outcomes: dict[str, Outcome] = {}

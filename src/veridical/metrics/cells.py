@@ -97,7 +97,8 @@ class Cells:
         return np.clip(confidence, 0.0, 1.0), correct, weight
 
 
-def _binned_error(cells: Cells, bins: Indices) -> float:
+def binned_error(cells: Cells, bins: Indices) -> float:
+    """ECE with every cell in one bin."""
     return float(np.abs(np.bincount(bins, cells.gaps)).sum() / cells.n_samples)
 
 
@@ -118,17 +119,22 @@ def _misplaced(cells: Cells, bins: Indices, divided: Indices, other: Indices, ce
     return float(2 * most[~harmless].sum() / cells.n_samples) + cells.rounding
 
 
-def equal_width_error(cells: Cells, n_bins: int) -> Bounded:
-    """ECE over equally wide bins; exact, up to rounding, if all edges of the bins are edges of the grid."""
+def equal_width_bins(cells: Cells, n_bins: int) -> tuple[Indices, Indices, Indices]:
+    """The bin of each cell's mean, and the first and the last bin that the cell meets."""
     edges, grid = np.linspace(0.0, 1.0, n_bins + 1), cells.edges
     first = np.searchsorted(edges, grid[cells.index], side="right") - 1
     last = np.searchsorted(edges, grid[cells.index + 1], side="left") - 1
     by_mean = np.searchsorted(edges, cells.confidence / cells.count, side="left") - 1
-    bins = np.clip(by_mean, first, last)
+    return np.clip(by_mean, first, last), first, last
+
+
+def equal_width_error(cells: Cells, n_bins: int) -> Bounded:
+    """ECE over equally wide bins; exact, up to rounding, if all edges of the bins are edges of the grid."""
+    bins, first, last = equal_width_bins(cells, n_bins)
     divided = np.flatnonzero(first != last)
     other = np.where(bins == first, last, first)[divided]
     bound = _misplaced(cells, bins, divided, other, (last - first == 1)[divided])
-    return Bounded(_binned_error(cells, bins), bound)
+    return Bounded(binned_error(cells, bins), bound)
 
 
 def _cut_cells(cells: Cells, n_bins: int) -> tuple[Indices, Indices]:
@@ -151,17 +157,32 @@ def equal_mass_error(cells: Cells, n_bins: int) -> Bounded:
     divided, n_cuts = _cut_cells(cells, n_bins)
     several = cells.count[divided] > 1
     divided, n_cuts = divided[several], n_cuts[several]
-    return Bounded(_binned_error(cells, bins), _misplaced(cells, bins, divided, bins[divided] + 1, n_cuts == 1))
+    return Bounded(binned_error(cells, bins), _misplaced(cells, bins, divided, bins[divided] + 1, n_cuts == 1))
+
+
+def _sums_at_ends(cells: Cells) -> Floats:
+    """|sum of w - c| up to the ends of cells."""
+    return np.abs(np.concatenate(([0.0], np.cumsum(cells.gaps))))
+
+
+def cumulative_value(cells: Cells) -> float:
+    """KS error at the ends of cells."""
+    return float(_sums_at_ends(cells).max() / cells.n_samples)
 
 
 def cumulative_error(cells: Cells) -> Bounded:
     """KS error at the ends of cells; within a cell the sum rises by at most U and falls by at most D."""
-    sums = np.concatenate(([0.0], np.cumsum(cells.gaps)))
-    at_ends = np.abs(sums)
+    at_ends = _sums_at_ends(cells)
     up, down = cells.spans()
     within = np.maximum(at_ends[:-1], at_ends[1:]) + np.where(cells.count > 1, np.minimum(up, down), 0.0)
     value = float(at_ends.max() / cells.n_samples)
     return Bounded(value, max(float(within.max() / cells.n_samples) - value, 0.0) + cells.rounding)
+
+
+def density_value(cells: Cells) -> float:
+    """ECE-KDE with right and wrong samples of a cell at their mean confidences."""
+    confidence, correct, weight = cells.pairs()
+    return ece_kde_of(Sample(confidence, correct, weight=weight))
 
 
 def density_error(cells: Cells) -> Bounded:
@@ -172,7 +193,7 @@ def density_error(cells: Cells) -> Bounded:
     exact value.
     """
     confidence, correct, weight = cells.pairs()
-    value = ece_kde_of(Sample(confidence, correct, weight=weight))
+    value = density_value(cells)
     if cells.correct.sum() <= 1:  # the bandwidth is zero in any case, and the value |mean confidence - accuracy|
         return Bounded(value, cells.rounding)
     bandwidth, width = default_bandwidth(confidence, correct, weight), 1 / cells.n_cells

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,15 @@ from veridical.errors import ParameterError, shown
 from veridical.metrics.cells import (
     Bounded,
     Cells,
+    binned_error,
     cumulative_error,
+    cumulative_value,
     curve_of_cells,
     density_error,
+    density_value,
+    equal_mass_bins,
     equal_mass_error,
+    equal_width_bins,
     equal_width_error,
 )
 from veridical.metrics.curve import ReliabilityCurve
@@ -97,6 +103,18 @@ _ERRORS: dict[str, Callable[[Cells, int], Bounded]] = {
 }
 
 
+#: Calibration error -> its value, without a bound, for cells of the same confidences: bins are those of the first.
+_VALUES: dict[str, Callable[[Cells, int], Callable[[Cells], float]]] = {
+    "ece_kde": lambda *_: density_value,
+    "ece": lambda cells, n_bins: partial(binned_error, bins=equal_mass_bins(cells, n_bins)[0]),
+    EQUAL_WIDTH: lambda cells, n_bins: partial(binned_error, bins=equal_width_bins(cells, n_bins)[0]),
+    "ks_error": lambda *_: cumulative_value,
+}
+
+#: The calibration errors that summaries show.
+SUMMARY_ERRORS = tuple(name for name in SUMMARY_METRICS if name in _ERRORS)
+
+
 def summarise(cells: Cells, losses: Mapping[str, float], n_bins: int, confidence_level: float) -> StateSummary:
     """Everything that a state knows."""
     bounded = {name: error(cells, n_bins) for name, error in _ERRORS.items()}
@@ -125,12 +143,12 @@ def floor_draws(
     cells: Cells, names: list[str], n_bins: int, n_draws: int, random_state: RandomState, n_threads: int | None
 ) -> dict[str, Floats]:
     """Calibration errors with right samples drawn per cell; metric -> (n_draws,) values."""
-    errors = [_ERRORS[name] for name in names]
+    errors = [_VALUES[name](cells, n_bins) for name in names]
     count, chance = cells.count.astype(np.int64), np.clip(cells.confidence / cells.count, 0.0, 1.0)
 
     def draw(generator: np.random.Generator) -> list[float]:
         drawn = cells.with_correct(generator.binomial(count, chance).astype(np.float64))
-        return [error(drawn, n_bins).value for error in errors]
+        return [error(drawn) for error in errors]
 
     draws = run_draws(draw, n_draws, random_state, n_threads)
     return {name: draws[:, j] for j, name in enumerate(names)}

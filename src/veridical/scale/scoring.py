@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from veridical.evaluation.methods import Method
 from veridical.evaluation.scores import Evaluation, MethodScores
 from veridical.metrics import SUMMARY_METRICS, CalibrationState, Summary
 from veridical.metrics.sample import Labels, Sample
+from veridical.metrics.state_summary import SUMMARY_ERRORS
 from veridical.metrics.table import SummaryRow
 from veridical.predictions import Predictions
 
@@ -70,6 +72,7 @@ def score_block(
     if block.labels is None or block.n_samples == 0:
         return scores
     engine, split, shared = Engine(block, n_threads=n_threads), Split(), Shared()
+    engine.expect(methods)
     reference = engine.reference(split)
     scores.n_samples = block.n_samples
     scores.n_absent = int((~block.present()).sum())
@@ -136,7 +139,8 @@ def _method_scores(
 ) -> MethodScores:
     state = scores.states[name]
     result = state.compute()
-    noise = state.noise_floors(quantiles=(0.95,), random_state=random_state, n_threads=n_threads) if floors else {}
+    options: dict[str, Any] = {"quantiles": (0.95,), "random_state": random_state, "n_threads": n_threads}
+    noise = state.noise_floors(SUMMARY_ERRORS, **options) if floors else {}
     rows = [
         SummaryRow(
             metric,
