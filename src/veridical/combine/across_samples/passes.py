@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 #: A block of this size stays in the processor's cache while it is checked, summed and multiplied.
 _BLOCK_BYTES = 2 * 1024**2
 #: Blocks hold a multiple of so many samples, which are added up side by side where there are few classes.
-_SAMPLES_AT_ONCE = 16
+_SAMPLES_AT_ONCE, _FEW_CLASSES = 16, 64
 #: Threads are handed runs of blocks, so that no more than so many S x S matrices wait to be added.
 _MOST_RUNS, _LEAST_RUNS, _WAITING_NUMBERS = 64, 8, 1 << 24
 #: Sums of products about zero lose digits for a source whose variance is a smaller share than this of its mean square.
@@ -141,9 +141,10 @@ def sums_of_complete(predictions: Predictions, n_threads: int | None) -> Consens
 
 
 def _sums_over_samples(flat: Array, n_classes: int) -> Floats:
-    """(S, L) sums over the samples of rows (S, n L), several samples side by side: long rows are added quickly."""
+    """(S, L) sums over the samples of rows (S, n L); short rows are added side by side, which is faster."""
     n_sources, n_numbers = flat.shape
-    width = _SAMPLES_AT_ONCE if n_numbers % (_SAMPLES_AT_ONCE * n_classes) == 0 else 1
+    side_by_side = n_classes <= _FEW_CLASSES and n_numbers % (_SAMPLES_AT_ONCE * n_classes) == 0
+    width = _SAMPLES_AT_ONCE if side_by_side else 1
     wide = flat.reshape(n_sources, -1, width * n_classes).sum(axis=1)
     totals: Floats = wide.reshape(n_sources, width, n_classes).sum(axis=1, dtype=np.float64)
     return totals
