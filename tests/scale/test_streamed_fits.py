@@ -61,6 +61,17 @@ class TestEvaluate:
         assert blocked["mean"].summary.n_samples == 2200
         assert blocked["mean"].summary["nll"].value == pytest.approx(whole["mean"].summary["nll"].value, abs=1e-9)
 
+    def test_halves_of_the_labelled_samples_are_those_in_memory(self, blocked_ensemble):
+        probs, labels = blocked_ensemble
+        some = labels.copy()
+        some[::3] = -1
+        predictions = vd.Predictions(probs, some)
+        whole = vd.evaluate(predictions, methods=["temperature"], floors=False)["temperature"]
+        opened = scale.open(predictions, block_memory=BLOCK_MEMORY)
+        blocked = vd.evaluate(opened, methods=["temperature"], floors=False)["temperature"]
+        assert blocked.summary.n_samples == whole.summary.n_samples == 1000
+        assert blocked.summary["nll"].value == pytest.approx(whole.summary["nll"].value, abs=1e-6)
+
     def test_absent_sources_are_counted_once(self, blocked_ensemble):
         probs = blocked_ensemble[0].copy()
         probs[1, 100:200] = np.nan

@@ -13,7 +13,7 @@ from veridical._lazy import names_on_demand
 if TYPE_CHECKING:
     from veridical.scale.blocked import Block, BlockedPredictions
     from veridical.scale.cluster import to_dask
-    from veridical.scale.fitting import evaluate, fit_calibrator
+    from veridical.scale.evaluating import evaluate, fit_calibrator
     from veridical.scale.opening import open
     from veridical.scale.streaming import apply_calibrator, consensus, discover
 
@@ -23,8 +23,8 @@ _MODULE_OF = {
     "apply_calibrator": "streaming",
     "consensus": "streaming",
     "discover": "streaming",
-    "evaluate": "fitting",
-    "fit_calibrator": "fitting",
+    "evaluate": "evaluating",
+    "fit_calibrator": "evaluating",
     "open": "opening",
     "to_dask": "cluster",
 }

@@ -9,7 +9,8 @@ import numpy as np
 from veridical.calibrate import Calibrator
 from veridical.metrics.sample import Floats, Labels
 from veridical.predictions.validation import Array
-from veridical.scale.fitting import evaluate, fit, fit_calibrator
+from veridical.scale.evaluating import evaluate, fit_calibrator
+from veridical.scale.fitting import fit
 from veridical.scale.opening import as_blocked
 from veridical.scale.passes import Throughput, run_pass
 from veridical.scale.reporting import build_report

@@ -250,7 +250,7 @@ def evaluate(
 
     Methods that are fitted are not evaluated: fit them first, and evaluate what their ``predict_proba`` gives.
     """
-    from veridical.scale.fitting import reject_intervals
+    from veridical.scale.evaluating import reject_intervals
 
     array, starts = _blocks_of(predictions, sources_axis)
     chosen_kind = check_choice("probs" if kind is None else kind, KINDS, "kind")
