@@ -13,6 +13,7 @@ from rule import check_call
 from strategies import arguments
 
 import veridical as vd
+from veridical.arrays.foreign import to_host
 
 pytestmark = pytest.mark.compiled
 
@@ -22,7 +23,7 @@ SLOW = {"auto": 1, "matrix": 2}
 
 def check_distributions(probs, what):
     """Rows that sum to one, within the precision of their type."""
-    probs = np.asarray(probs)
+    probs = to_host(probs)
     assert ((probs >= 0) & (probs <= 1)).all(), f"{what}: {probs}"
     assert np.allclose(probs.sum(axis=1), 1, atol=1e-4), f"{what}: {probs.sum(axis=1)}"
 
@@ -57,7 +58,7 @@ def test_calibrator(name, tmp_path):
             again = vd.load_calibrator(path)
             path.unlink()
             before, after = (check_call(name, c.predict_proba, used) for c in (fitted, again))
-            assert before is None or np.array_equal(before, after)
+            assert before is None or np.array_equal(to_host(before), to_host(after))
 
     keeps_the_rule()
 

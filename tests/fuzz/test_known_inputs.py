@@ -120,6 +120,11 @@ REFUSED = {
     "shape of one sample without an axis": lambda: vd.Predictions(PROBS[:, :1], sample_shape={}),
     "shape of samples without an end": lambda: vd.Predictions(PROBS, sample_shape=range(10**12)),
     "kind as an array, of one source": lambda: vd.discover(PROBS[0], kind=np.empty((0, 0))),
+    "number as item ids": lambda: vd.judge(np.zeros((3, 4), int), item_ids=np.longdouble(0.5)),
+    "item ids without an end": lambda: vd.judge(np.zeros((3, 4), int), item_ids=range(10**12)),
+    "name longer than a .npz holds": lambda: vd.save(vd.Predictions(PROBS, source_names=["a" * 4097, "b", "c"]), "p"),
+    "array as the id of an item": lambda: vd.judge(np.zeros((3, 4), int)).answer(np.arange(3)),
+    "votes for class 10**12": lambda: vd.judge(np.array([[10**12, 0], [1, 0]])),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }
@@ -208,3 +213,22 @@ def test_impossible_label_of_a_strict_array_has_an_infinite_loss():
     with array_path():
         loss = check_call("nll", vd.metrics.nll, [1, 0], strict.asarray([[1.0, 0.0], [0.5, 0.5]]))
     assert loss == vd.metrics.nll([1, 0], np.array([[1.0, 0.0], [0.5, 0.5]]))
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet", ".zarr"])
+def test_longest_names_are_read_again(suffix, tmp_path):
+    names = ["a" * 4096, "b" * 4095, "c"]
+    path = vd.save(vd.Predictions(PROBS, class_names=names, source_names=names), tmp_path / f"probs{suffix}")
+    again = vd.load(path)
+    assert again.class_names == again.source_names == tuple(names)
+
+
+def test_npz_refuses_to_read_what_it_refuses_to_write(tmp_path):
+    np.savez(tmp_path / "p.npz", probs=PROBS, class_names=np.array(["a" * 4097, "b", "c"]))
+    predictions = vd.Predictions(PROBS, class_names=["a" * 4097, "b", "c"])
+    sentences = []
+    for call in (lambda: vd.load(tmp_path / "p.npz"), lambda: vd.save(predictions, tmp_path / "q.npz")):
+        with pytest.raises(VeridicalError, match=r"has at most 4,096 characters.*save a \.zarr") as caught:
+            call()
+        sentences.append(str(caught.value).replace("q.npz", "p.npz"))
+    assert sentences[0] == sentences[1]

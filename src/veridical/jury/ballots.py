@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,12 @@ from veridical.errors import LabelError, MissingSourceError, ShapeError
 from veridical.jury.ids import as_id, in_order
 from veridical.predictions.arrays import as_array
 from veridical.predictions.sample_ids import check_sample_ids
-from veridical.predictions.validation import as_numbers, check_names
+from veridical.predictions.validation import as_numbers, check_names, iterate_names
 
+#: More names than this are not classes.
+MOST_CLASSES = 1 << 20
+#: More probabilities than this are not made of votes.
+_MOST_NUMBERS = 1 << 29
 #: How many columns a table of votes mostly has: item, source, label and perhaps confidence.
 _COLUMNS_OF_A_TABLE = (3, 4)
 
@@ -77,6 +82,11 @@ def make_ballots(
     if not answered.size:
         raise MissingSourceError("no item has a vote; at least one is needed.")
     shape = (len(source_names), len(answered), len(class_names))
+    if len(answered) * len(class_names) > _MOST_NUMBERS:
+        raise ShapeError(
+            f"{len(answered):,} items of {len(class_names):,} classes have too many probabilities; judge a part of the "
+            "items at a time."
+        )
     votes = sort_shares(places.astype(np.int64), sources, labels, values, shape)
     notes = [*notes, *_notes_on_items(item_ids, answered)]
     return Ballots(
@@ -111,17 +121,18 @@ def ballots_of_labels(
     if numbers.dtype.kind not in "iu":
         raise LabelError(f"the votes have dtype {numbers.dtype}; give integers, with -1 where a source has no vote.")
     n_classes = len(class_names) if class_names is not None else max(int(numbers.max()) + 1, 2)
-    wrong = np.argwhere((numbers < -1) | (numbers >= n_classes))
+    wrong = np.argwhere((numbers < -1) | (numbers >= min(n_classes, MOST_CLASSES)))
     if wrong.size:
         s, n = wrong[0].tolist()
         raise LabelError(
-            f"the vote of source {s} on item {n} is {numbers[s, n]}; classes go from 0 to {n_classes - 1}, and -1 "
-            "stands for no vote."
+            f"the vote of source {s} on item {n} is {numbers[s, n]}; classes go from 0 to "
+            f"{min(n_classes, MOST_CLASSES) - 1}, and -1 stands for no vote."
         )
     n_sources, n_items = numbers.shape
     names = check_names(source_names, n_sources, "source") or tuple(str(s) for s in range(n_sources))
-    ids = range(n_items) if item_ids is None else item_ids
-    ids = check_sample_ids([as_id(name) for name in ids], n_items, "item_ids").tolist()
+    ids = range(n_items) if item_ids is None else iterate_names(item_ids, "item_ids are", f"a list of {n_items} ids")
+    # No more than shows that there are too many, however long the ids go on.
+    ids = check_sample_ids([as_id(name) for name in islice(ids, n_items + 1)], n_items, "item_ids").tolist()
     sources, items = np.nonzero(numbers >= 0)
     entries = (
         items.astype(np.int64),

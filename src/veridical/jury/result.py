@@ -18,7 +18,7 @@ from veridical._tables import TableResult
 from veridical._version import versions
 from veridical.combine import Consensus
 from veridical.combine.combined import Floats, Labels
-from veridical.errors import FileFormatError, ParameterError
+from veridical.errors import FileFormatError, ParameterError, shown
 from veridical.jury.findings import JurorFinding
 from veridical.jury.gold import GoldChoice
 from veridical.jury.jurors import Juror, is_counted
@@ -106,8 +106,8 @@ class JuryResult(TableResult):
 
     def answer(self, item: str) -> tuple[str, float]:
         """The label and the confidence of one item, by its id."""
-        if item not in self.item_ids:
-            raise ParameterError(f"there is no item {item!r}; the first one is {self.item_ids[0]!r}.")
+        if not isinstance(item, str) or item not in self.item_ids:
+            raise ParameterError(f"there is no item {shown(item)}; the first one is {self.item_ids[0]!r}.")
         n = self.item_ids.index(item)
         return (self.class_names[self.label[n]] if self.label[n] >= 0 else ""), float(self.confidence[n])
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from veridical.combine.combined import Floats
 from veridical.errors import FileFormatError, LabelError, NotFiniteError, NotNormalisedError, ParameterError
-from veridical.jury.ballots import Ballots, make_ballots
+from veridical.jury.ballots import MOST_CLASSES, Ballots, make_ballots
 from veridical.jury.columns import (
     CONFIDENCE,
     ITEM,
@@ -30,8 +30,6 @@ from veridical.predictions.validation import check_names, iterate_names
 
 #: How far from one the probabilities of a row may sum.
 _SUM_TOLERANCE = 1e-3
-#: More names than this are not classes.
-_MOST_CLASSES = 1 << 20
 #: Prefix of a column that holds the probability of the class named after it.
 PROBABILITY = "p_"
 
@@ -77,9 +75,9 @@ def check_classes(classes: Any) -> list[str] | None:
     if classes is None:
         return None
     # No more than shows that there are too many, however long the names go on.
-    names = [as_id(name) for name in islice(iterate_names(classes, "classes is"), _MOST_CLASSES + 1)]
-    if len(names) > _MOST_CLASSES:
-        raise ParameterError(f"classes has more than {_MOST_CLASSES:,} names; give the classes of one question.")
+    names = [as_id(name) for name in islice(iterate_names(classes, "classes is"), MOST_CLASSES + 1)]
+    if len(names) > MOST_CLASSES:
+        raise ParameterError(f"classes has more than {MOST_CLASSES:,} names; give the classes of one question.")
     check_names(names, len(names), "class")
     return names
 

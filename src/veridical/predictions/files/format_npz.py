@@ -10,7 +10,7 @@ import math
 import struct
 import zipfile
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -36,7 +36,7 @@ _ALIGNMENT = 64
 #: Id of the zip extra field that holds padding, as Android's zipalign writes it.
 _PADDING_FIELD = 0xD935
 _READ_AT_ONCE = 1 << 20
-#: Bytes of one name or label; NumPy gives every entry the length of the longest.
+#: Bytes of one name or label, of four per character.
 _LONGEST_NAME = 1 << 14
 _MOST_DIMENSIONS = 64
 #: The same date for every entry, so that equal predictions give equal files.
@@ -75,11 +75,12 @@ class NpzArrays:
     def check_beside(self, name: str, shape: tuple[int, ...]) -> None:
         """Refuse more labels or names than scores of this shape have samples, sources or classes."""
         header = self.header(name)
-        if math.prod(header.shape) > max(shape, default=0) or header.dtype.itemsize > _LONGEST_NAME:
+        if math.prod(header.shape) > max(shape, default=0):
             raise ShapeError(
-                f"{self._where(name)} has shape {header.shape} and entries of {header.dtype.itemsize:,} bytes, and the "
-                f"scores have shape {shape}; save one entry per sample, source or class."
+                f"{self._where(name)} has shape {header.shape}, and the scores have shape {shape}; save one entry per "
+                "sample, source or class."
             )
+        _check_length(header.dtype, self._where(name))
 
     def _where(self, name: str) -> str:
         return f"{self.path} (array {name})"
@@ -123,6 +124,15 @@ class NpzArrays:
             return [entry.decode() if isinstance(entry, bytes) else str(entry) for entry in array.tolist()]
 
 
+def _check_length(dtype: np.dtype[Any], where: str) -> None:
+    """Refuse long names, to read and to write: NumPy gives every entry the length of the longest."""
+    if dtype.itemsize > _LONGEST_NAME:
+        raise ShapeError(
+            f"{where} has entries of {dtype.itemsize:,} bytes; a name in a .npz has at most {_LONGEST_NAME // 4:,} "
+            "characters: shorten the longest, or save a .zarr."
+        )
+
+
 def _read_whole(stream: IO[bytes], n_bytes: int, where: str) -> Array:
     """All bytes of a compressed member; reading past the last one compares the checksum."""
     numbers = np.empty(n_bytes, np.uint8)
@@ -163,11 +173,13 @@ def write_npz(predictions: Predictions, path: Path) -> None:
     """Write scores, labels and names, source by source."""
     check_writable_names(predictions, "\\0$", ".npz", ".zarr")  # NumPy's strings end before their last NULs
     n_bytes = predictions.n_sources * predictions.n_samples * predictions.n_classes * predictions.dtype.itemsize
+    contents = {name: np.ascontiguousarray(content) for name, content in beside_scores(predictions).items()}
+    for name, array in contents.items():
+        _check_length(array.dtype, f"{path} (array {name})")
     with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         with open_aligned_entry(archive, predictions.kind, n_bytes) as target:
             write_scores(predictions, target, (predictions.n_samples,))
-        for name, content in beside_scores(predictions).items():
-            array = np.ascontiguousarray(content)
+        for name, array in contents.items():
             with open_aligned_entry(archive, name, array.nbytes) as target:
                 npy_format.write_array(target, array, allow_pickle=False)
 
