@@ -1,4 +1,4 @@
-"""Minimising a smooth loss within bounds, and saying so where a fit ran out of steps."""
+"""Minimising a smooth loss within bounds, saying so where a fit ran out of steps, and finding a zero."""
 
 from __future__ import annotations
 
@@ -60,3 +60,14 @@ def minimise(
     if ran_out or (not found.success and np.abs(downhill).max() > _STEEP):
         warn_not_converged(what, int(found.nit))
     return float(found.fun), point
+
+
+def zero_between(function: Callable[..., float], low: float, high: float, *data: Any, tolerance: float) -> float:
+    """Where ``function(x, *data)`` is 0; it has different signs at the ends.
+
+    Arrays are passed as ``data``: SciPy puts the function into a reference cycle, which keeps what it encloses in
+    memory until the garbage collector runs.
+    """
+    from scipy.optimize import brentq
+
+    return float(brentq(function, low, high, args=data, xtol=tolerance))

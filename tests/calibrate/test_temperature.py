@@ -1,5 +1,8 @@
 """Temperature scaling's promises: positive, converged, never worse than doing nothing."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from calibration_cases import labelled_ensemble
@@ -59,3 +62,18 @@ def test_uniform_scores_stay(rng):
 def test_unknown_loss(rng):
     with pytest.raises(UnknownNameError, match="choose one of: nll, mse"):
         vd.Temperature(loss="ece").fit(*(array for array in labelled_ensemble(rng)))
+
+
+def test_fit_lets_go_of_the_logarithms(rng):
+    probs = rng.dirichlet([1.0, 2.0, 3.0], 500)
+    labels = np.array([rng.choice(3, p=row) for row in np.sqrt(probs) / np.sqrt(probs).sum(axis=1, keepdims=True)])
+    logs = log_probabilities(probs)
+    remaining = weakref.ref(logs)
+    gc.collect()
+    gc.disable()  # what is in a cycle would stay
+    try:
+        assert fit_temperature(logs, labels, "nll") != 1
+        del logs
+        assert remaining() is None
+    finally:
+        gc.enable()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from veridical._minimisation import zero_between
 from veridical._numpy_kernels import is_small, kernel_for
 from veridical._parallel import run_blocks
 from veridical._warn import warn_caller
@@ -99,36 +100,41 @@ def search_temperature(
     The search is in ln(1/T): from T = 1 downhill until the derivative changes sign, then Brent's method on the
     derivative in between.
     """
-    from scipy.optimize import brentq
-
-    from veridical._kernels.scaling import temperature_loss  # loads the compiler
-
-    squared = loss == "mse"
-
-    def total(log_inverse: float) -> tuple[float, float]:
-        inverse = math.exp(log_inverse)
-        parts = run_blocks(
-            lambda part: temperature_loss(logs[part].astype(np.float64, copy=False), labels[part], inverse, squared),
-            row_blocks(*logs.shape),
-            n_threads,
-        )
-        value, slope = np.sum(parts, axis=0) / len(labels)
-        return float(value), float(slope) * inverse
-
-    value_at_one, slope = total(0.0)
+    data = logs, labels, loss == "mse", n_threads
+    value_at_one, slope = _loss_and_slope(0.0, *data)
     if abs(slope) < _FLAT:
         return 1.0, True
     near, step = 0.0, -math.copysign(0.25, slope)
     while True:
         far = float(np.clip(near + step, -_LARGEST, _LARGEST))
-        far_slope = total(far)[1]
+        far_value, far_slope = _loss_and_slope(far, *data)
         if far_slope * slope <= 0.0:
             break
         if abs(far) == _LARGEST:
-            return math.exp(-far) if total(far)[0] <= value_at_one else 1.0, False
+            return math.exp(-far) if far_value <= value_at_one else 1.0, False
         near, step = far, 2 * step
-    best = float(brentq(lambda t: total(t)[1], min(near, far), max(near, far), xtol=tolerance))
-    return math.exp(-best) if total(best)[0] <= value_at_one else 1.0, True
+    best = zero_between(_slope, min(near, far), max(near, far), *data, tolerance=tolerance)
+    return math.exp(-best) if _loss_and_slope(best, *data)[0] <= value_at_one else 1.0, True
+
+
+def _loss_and_slope(
+    log_inverse: float, logs: Array, labels: Labels, squared: bool, n_threads: int | None
+) -> tuple[float, float]:
+    """The mean loss at ln(1/T), and its derivative by ln(1/T)."""
+    from veridical._kernels.scaling import temperature_loss  # loads the compiler
+
+    inverse = math.exp(log_inverse)
+    parts = run_blocks(
+        lambda part: temperature_loss(logs[part].astype(np.float64, copy=False), labels[part], inverse, squared),
+        row_blocks(*logs.shape),
+        n_threads,
+    )
+    value, slope = np.sum(parts, axis=0) / len(labels)
+    return float(value), float(slope) * inverse
+
+
+def _slope(log_inverse: float, *data: Any) -> float:
+    return _loss_and_slope(log_inverse, *data)[1]
 
 
 class Temperature(Calibrator):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 
+from veridical._minimisation import zero_between
 from veridical.metrics.sample import Floats, Sample, check_sample
 from veridical.predictions.validation import RandomState, check_random_state
 
@@ -135,17 +135,19 @@ def _log_normalisers(logits: Floats, inverse: float) -> tuple[Floats, Floats]:
 
 def _fit_inverse_temperature(logits: Floats, chosen: Floats, weight: Floats) -> float:
     """The inverse temperature of least negative log-likelihood, which is convex in it."""
-
-    def slope(inverse: float) -> float:
-        return float((_log_normalisers(logits, inverse)[1] - chosen) @ weight)
-
+    data = logits, chosen, weight
     if not weight.any():
         return 1.0
-    if slope(_LEAST_INVERSE) >= 0:
+    if _slope(_LEAST_INVERSE, *data) >= 0:
         return _LEAST_INVERSE
-    if slope(_MOST_INVERSE) <= 0:
+    if _slope(_MOST_INVERSE, *data) <= 0:
         return _MOST_INVERSE
-    return float(scipy.optimize.brentq(slope, _LEAST_INVERSE, _MOST_INVERSE, xtol=1e-10))
+    return zero_between(_slope, _LEAST_INVERSE, _MOST_INVERSE, *data, tolerance=1e-10)
+
+
+def _slope(inverse: float, logits: Floats, chosen: Floats, weight: Floats) -> float:
+    """The derivative of the total negative log-likelihood by the inverse temperature."""
+    return float((_log_normalisers(logits, inverse)[1] - chosen) @ weight)
 
 
 def calibrated_nll_of(sample: Sample, *, random_state: RandomState = 0) -> float:

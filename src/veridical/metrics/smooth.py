@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.fft
-import scipy.optimize
 
 from veridical._kernels.density import absolute_integral, spread_onto_grid
+from veridical._minimisation import zero_between
 from veridical.metrics.sample import Floats, Sample, check_sample
 
 #: Grids on [0, 1], tried in turn; a grid is fine enough if the bandwidth spans at least this many of its cells.
@@ -50,10 +50,14 @@ def smooth_ece_of(sample: Sample) -> float:
         residuals = _SmoothedResiduals(sample, n_cells)
         if residuals.error(0.0) == 0.0:
             return 0.0
-        sigma = scipy.optimize.brentq(lambda s, at=residuals: at.error(s) - s, 0.0, 1.0 + 1e-9, xtol=1e-9)
+        sigma = zero_between(_excess, 0.0, 1.0 + 1e-9, residuals, tolerance=1e-9)
         if sigma * n_cells >= _CELLS_PER_BANDWIDTH:
             break
-    return min(float(sigma), 1.0)
+    return min(sigma, 1.0)
+
+
+def _excess(sigma: float, residuals: _SmoothedResiduals) -> float:
+    return residuals.error(sigma) - sigma
 
 
 def smooth_ece(y_true: Any, probs: Any, *, sample_weight: Any = None) -> float:
