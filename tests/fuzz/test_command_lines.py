@@ -31,7 +31,8 @@ INPUTS = (
     "usual.npz", "usual.csv", "logits.npy", "labels.txt", "labels.npy", "votes.csv", "gold.csv",
     "calibrator.json", "empty.npz", "absent.npz",
     "one.npz", "names.npz", "images.npz", "unlabelled.npz", "zero.npz", "text.npz", "missing.npz", "folder", ".",
-    "/dev/null",     "", "usual.npz/x", "x" * 300, "\x1b[31m.npz", "*.npz", "http://x/y.npz",
+    "probs.npy", "member0.npy", "member1.npy", "short.npy", "grouped.csv", "probs.zarr", "many votes.csv",
+    "many gold.csv", "/dev/null", "", "usual.npz/x", "x" * 300, "\x1b[31m.npz", "*.npz", "http://x/y.npz",
 )  # fmt: skip
 OUTPUTS = (
     "out.html",
@@ -54,6 +55,52 @@ USUAL = {
     "data": "images.npz",
     "labels": "labels.txt",
     "report_path": "out2.html",
+    "model": "out.onnx",
+    "checkpoints": "run",
+}
+#: Predictions that can be read, with the options that they need.
+PREDICTIONS = (
+    ["usual.npz"],
+    ["usual.npz"],
+    ["usual.csv"],
+    ["absent.npz"],
+    ["names.npz"],
+    ["one.npz"],
+    ["probs.npy", "--labels", "labels.txt"],
+    ["probs.npy", "-y", "labels.npy", "--kind", "logits"],  # which is suspected
+    ["probs.zarr", "--labels", "labels.npy"],
+    ["logits.npy", "--kind", "log_probs", "--labels", "labels.npy"],
+    ["unlabelled.npz", "--labels", "labels.txt"],
+    ["member0.npy", "member1.npy", "--kind", "probs", "--labels", "labels.txt"],
+    ["member0.npy", "member1.npy", "short.npy", "--kind", "probs"],
+    ["usual.npz", "usual.csv"],
+    ["grouped.csv", "--groups", "group"],
+    ["grouped.csv"],
+    ["votes.csv", "--kind", "labels"],
+)
+#: Values of options that fit.
+FITTING = {
+    "methods": ("mean", "mean,temperature", "consensus", "ptde", "members,mean", "log-pool+vector", "temperature"),
+    "method": ("temperature", "mean", "consensus", "ptde-hist", "log-pool", "platt"),
+    "group_column": ("group", "day", "label"),
+    "time_column": ("day", "group"),
+    "block_memory": ("64KB", "1MB", "4096", "1GB"),
+    "workers": ("0", "x", "2000"),  # a cluster takes seconds to start
+    "classes": ("0,1", "1,0", "0,1,2", "cat,dog"),
+    "sources": ("1", "2", "1,3", "3"),
+    "gold": ("gold.csv", "many gold.csv"),
+    "votes": ("votes.csv", "many votes.csv", "many votes.csv"),
+    "labels": ("labels.txt", "labels.npy", "gold.csv"),
+    "out": ("out.html", "out.json", "out.npz", "out.csv", "out.zarr", "out"),
+    "figures": ("out",),
+    "device": ("cpu",),
+    "seed": ("0", "1", "4294967295"),
+    "calibrator": ("calibrator.json",),
+    "data": ("images.npz",),
+    "dataset": ("npz",),
+    "arch": ("resnet8",),
+    "class_axis": ("2", "-1"),
+    "limit": ("2", "1"),
 }
 TEXTS = (
     "",
@@ -110,6 +157,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vd.save(usual, path / "usual.npz")
     vd.save(usual, path / "usual.csv")
     np.save(path / "logits.npy", np.log(probs))
+    np.save(path / "probs.npy", probs)
+    vd.save(vd.Predictions(probs), path / "probs.zarr")
+    for s in range(2):
+        np.save(path / f"member{s}.npy", probs[s])
+    np.save(path / "short.npy", probs[2, :20])
+    rows = ((n, s, *probs[s, n], labels[n], f"g{n // 4}", n // 6) for n in range(24) for s in range(3))
+    lines = ["sample,source,a,b,c,label,group,day", *(",".join(map(str, row)) for row in rows)]
+    (path / "grouped.csv").write_text("\n".join(lines) + "\n")
     np.savetxt(path / "labels.txt", labels, fmt="%d")
     np.save(path / "labels.npy", labels)
     vd.Temperature().fit(usual).save(path / "calibrator.json")
@@ -127,6 +182,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "item,source,label\n" + "".join(f"{n},{s},{n % 2}\n" for n in range(6) for s in range(3))
     )
     (path / "gold.csv").write_text("item,label\n0,0\n1,1\n")
+    # Five jurors of 40 items: one copies another, one always gives the same answer, one guesses, some are absent.
+    truth = rng.integers(0, 3, 40)
+    votes = np.where(rng.random((3, 40)) < 0.8, truth, rng.integers(0, 3, (3, 40)))
+    votes = np.stack([*votes, votes[0], np.zeros(40, int), rng.integers(0, 3, 40)])
+    rows = [f"{n},juror {s},{votes[s, n]}" for n in range(40) for s in range(6) if rng.random() < 0.9]
+    (path / "many votes.csv").write_text("\n".join(["item,source,label", *rows]) + "\n")
+    (path / "many gold.csv").write_text("item,label\n" + "".join(f"{n},{truth[n]}\n" for n in range(15)))
     (path / "zero.npz").write_bytes(b"")
     (path / "text.npz").write_text("this is text")
     (path / "folder").mkdir()
@@ -154,9 +216,40 @@ def value_of(parameter: click.Parameter) -> st.SearchStrategy[str]:
     return st.sampled_from(TEXTS)
 
 
+def fitting_value(parameter: click.Parameter) -> st.SearchStrategy[str]:
+    """What makes sense for a parameter."""
+    if str(parameter.name) in FITTING:
+        return st.sampled_from(FITTING[str(parameter.name)])
+    if isinstance(parameter.type, click.Choice):
+        return st.sampled_from([*parameter.type.choices])
+    if isinstance(parameter.type, click.types.IntParamType):
+        return st.sampled_from(("1", "2"))
+    if isinstance(parameter.type, click.types.FloatParamType):
+        return st.sampled_from(("0.1", "1"))
+    if isinstance(parameter.type, click.Path):
+        return st.just(USUAL.get(str(parameter.name), "usual.npz"))
+    return st.sampled_from(TEXTS)
+
+
 @st.composite
-def command_lines(draw: Any, name: str, command: click.Command) -> list[str]:
-    """A command with its arguments and some of its options."""
+def sensible_lines(draw: Any, name: str, command: click.Command) -> list[str]:
+    """A command with arguments that fit it, most of which do not fit each other."""
+    words = [*name.split(), *ALWAYS.get(name, ALWAYS.get(name.split()[0], []))]
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument) and parameter.nargs == -1:
+            words += draw(st.sampled_from(PREDICTIONS))
+        elif isinstance(parameter, click.Argument):
+            words.append(draw(fitting_value(parameter)))
+        elif isinstance(parameter, click.Option) and (parameter.required or draw(st.integers(0, 5)) == 0):
+            words.append(draw(st.sampled_from([*parameter.opts, *parameter.secondary_opts])))
+            if not parameter.is_flag:
+                words.append(draw(fitting_value(parameter)))
+    return words
+
+
+@st.composite
+def odd_lines(draw: Any, name: str, command: click.Command) -> list[str]:
+    """A command with its arguments and some of its options, whatever they are."""
     words = [*name.split(), *ALWAYS.get(name, ALWAYS.get(name.split()[0], []))]
     for parameter in command.params:
         if isinstance(parameter, click.Argument):
@@ -180,7 +273,7 @@ def test_command(name, folder, monkeypatch):
     @hunted(RARELY.get(name, 6))
     @given(st.data())
     def keeps_the_rule(data):
-        words = data.draw(command_lines(name, command))
+        words = data.draw(data.draw(st.sampled_from((sensible_lines, odd_lines)))(name, command))
         if any("\0" in word for word in words):
             return
         try:
