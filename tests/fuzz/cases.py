@@ -98,11 +98,19 @@ def _source_absent(rng: np.random.Generator, values: Any) -> Any:
     return values
 
 
+def _new_source(rng: np.random.Generator, values: Any) -> Any:
+    """The first source has predictions for the last quarter of the samples only, which may have no labels."""
+    values = values.copy()
+    values[0, : values.shape[1] * 3 // 4] = np.nan
+    return values
+
+
 #: What may be wrong with the numbers; most often nothing.
 FLAWS: dict[str, Callable[[np.random.Generator, Any], Any]] = {
     "none": lambda rng, values: values,
     "absent": _absent,
     "a source absent": _source_absent,
+    "new source": _new_source,
     "all absent": lambda rng, values: np.full_like(values, np.nan),
     "nan": _with_one(np.nan),
     "infinite": _with_one(np.inf),
@@ -181,6 +189,7 @@ LABEL_FORMS: dict[str, Callable[[Any], Any]] = {
     "list": lambda labels: labels.tolist(),
     "some unlabelled": lambda labels: np.where(np.arange(len(labels)) % 3 == 1, -1, labels),
     "nearly all unlabelled": lambda labels: np.where(np.arange(len(labels)) < 2, labels, -1),
+    "first half": lambda labels: np.where(np.arange(len(labels)) < len(labels) / 2, labels, -1),
     "none labelled": lambda labels: np.full_like(labels, -1),
     "one class": lambda labels: np.zeros_like(labels),
     "floats": lambda labels: labels.astype(np.float64),

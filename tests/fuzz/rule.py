@@ -28,8 +28,8 @@ MAY_HOLD_NAN = frozenset(
         "ReliabilityCurve", "Report", "StateSummary", "Summary",
     )
 )  # fmt: skip
-#: Metrics that are undefined for some samples, as their documentation says.
-MAY_BE_UNDEFINED = frozenset(("error_auroc",))
+#: Metrics that are undefined for some samples, as their documentation says, and what only gives numbers another shape.
+MAY_BE_UNDEFINED = frozenset(("error_auroc", "in_sample_shape"))
 
 #: How many calls returned a result and how many were rejected, by area; printed after a hunt.
 counts: Counter[str] = Counter()

@@ -15,7 +15,7 @@ from cases import cases, often
 from hunting import hunted
 from hypothesis import given
 from hypothesis import strategies as st
-from odd_values import odd_values
+from odd_values import mostly
 from rule import check_call
 from strategies import PARAMETERS, arguments
 
@@ -65,8 +65,8 @@ def test_blocked_function(name, tmp_path, monkeypatch):
         shutil.rmtree(folder / "arrays", ignore_errors=True)
         path = write(folder, case, data.draw(st.sampled_from((".npy", ".zarr"))))
         before = contents(folder)
-        memory = data.draw(often(1 << 18, (1, 1 << 12, 10**30)) | odd_values())
-        labels = data.draw(often(case.labels, (None,)) | odd_values())
+        memory = data.draw(mostly(often(1 << 18, (1, 1 << 12, 10**30))))
+        labels = data.draw(mostly(often(case.labels, (None,))))
         blocked = check_call("open", vd.scale.open, path, labels, kind=case.kind, block_memory=memory)
         if blocked is None:
             return
@@ -116,14 +116,14 @@ def test_opening(data):
     blocked = check_call(
         "open",
         vd.scale.open,
-        data.draw(often(case.scores, (case.ensemble,)) | odd_values()),
-        data.draw(often(case.labels, (None,)) | odd_values()),
-        kind=data.draw(often(case.kind, ("binary", "labels", None)) | odd_values()),
-        sources_axis=data.draw(often(None, (0, 1, 2)) | odd_values()),
+        data.draw(mostly(often(case.scores, (case.ensemble,)))),
+        data.draw(mostly(often(case.labels, (None,)))),
+        kind=data.draw(mostly(often(case.kind, ("binary", "labels", None)))),
+        sources_axis=data.draw(mostly(often(None, (0, 1, 2)))),
         block_memory=data.draw(often(1 << 16, (1, 4096))),
     )
     if blocked is not None:
         check_call("repr", repr, blocked)
-        check_call("with_labels", blocked.with_labels, data.draw(often(case.labels, (None,)) | odd_values()))
+        check_call("with_labels", blocked.with_labels, data.draw(mostly(often(case.labels, (None,)))))
         check_call("blocks", lambda: [block.start for block in blocked.blocks()])
         check_call("discover", vd.discover, blocked, missing="skip")

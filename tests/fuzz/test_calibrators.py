@@ -8,7 +8,7 @@ from cases import cases, often
 from hunting import hunted
 from hypothesis import given
 from hypothesis import strategies as st
-from odd_values import odd_values
+from odd_values import mostly, odd_values
 from rule import check_call
 from strategies import arguments
 
@@ -40,8 +40,8 @@ def test_calibrator(name, tmp_path):
         calibrator = check_call(name, method, **data.draw(arguments(method, case)))
         if calibrator is None:
             return
-        used = data.draw(often(case.ensemble, [case.vectors]) | odd_values())
-        fitted = check_call(name, calibrator.fit, used, data.draw(often(case.labels, [None]) | odd_values()))
+        used = data.draw(mostly(often(case.ensemble, [case.vectors])))
+        fitted = check_call(name, calibrator.fit, used, data.draw(mostly(often(case.labels, [None]))))
         if fitted is None:
             check_call(name, calibrator.predict_proba, case.ensemble)
             return

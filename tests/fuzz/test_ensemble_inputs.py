@@ -17,7 +17,7 @@ from cases import often
 from hunting import hunted
 from hypothesis import given
 from hypothesis import strategies as st
-from odd_values import odd_values
+from odd_values import mostly, odd_values
 from rule import check_sentence, counts
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import RidgeClassifier
@@ -86,7 +86,7 @@ def test_calibrated_ensemble(data):
         options[name] = data.draw(odd_values())
     ensemble = vd.CalibratedEnsemble(**{"estimators": members, **options})
     check_estimator_call(repr, ensemble)
-    weights = data.draw(often(None, (np.ones(len(labels)), np.zeros(len(labels)))) | odd_values())
+    weights = data.draw(mostly(often(None, (np.ones(len(labels)), np.zeros(len(labels))))))
     groups = {"groups": np.arange(len(labels)) // 2} if data.draw(st.integers(0, 4)) == 0 else {}
     odd = data.draw(st.sampled_from((False, False, False, True)))
     fitted = check_estimator_call(

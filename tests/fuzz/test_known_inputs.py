@@ -16,6 +16,7 @@ import pytest
 from odd_values import Hostile, nested
 from programs import veridical_in_process
 from rule import check_call, check_command, check_sentence
+from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import veridical as vd
@@ -125,6 +126,9 @@ REFUSED = {
     "name longer than a .npz holds": lambda: vd.save(vd.Predictions(PROBS, source_names=["a" * 4097, "b", "c"]), "p"),
     "array as the id of an item": lambda: vd.judge(np.zeros((3, 4), int)).answer(np.arange(3)),
     "votes for class 10**12": lambda: vd.judge(np.array([[10**12, 0], [1, 0]])),
+    "kind of predictions as an array": lambda: vd.discover(vd.Predictions(PROBS), kind=np.array([b"a", b"b"])),
+    "rows of different lengths": lambda: vd.Temperature().fit(PROBS, LABELS).predict_proba([[1, 2], [3]]),
+    "rows of different lengths, to fit sources": lambda: vd.PTDE().fit([[1, 2], [3]], [0, 1]),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }
@@ -232,3 +236,12 @@ def test_npz_refuses_to_read_what_it_refuses_to_write(tmp_path):
             call()
         sentences.append(str(caught.value).replace("q.npz", "p.npz"))
     assert sentences[0] == sentences[1]
+
+
+def test_ensemble_predicts_nothing_for_no_samples():
+    features = np.arange(24.0).reshape(12, 2)
+    ensemble = vd.CalibratedEnsemble(
+        [DummyClassifier(strategy="uniform", random_state=0)], method="mean", cv=2, serve="folds"
+    )
+    ensemble.fit(features, np.arange(12) % 3)
+    assert ensemble.predict_proba(np.empty((0, 4, 3))).shape == (0, 3)

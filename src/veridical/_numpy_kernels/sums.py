@@ -37,5 +37,5 @@ def row_sums(rows: Array) -> Array:
 
 
 def smallest(values: Array) -> float:
-    """The smallest number, or NaN where there is one."""
-    return float(values.item(values.argmin()))
+    """The smallest number, or NaN where there is one; infinity of no numbers."""
+    return float(values.item(values.argmin())) if values.size else np.inf

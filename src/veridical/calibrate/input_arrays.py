@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from veridical.calibrate.parameters import reject_estimators
 from veridical.combine.combined import Labels
 from veridical.errors import LabelError, ParameterError, ShapeError, shown
@@ -45,7 +43,7 @@ def predictions_for(calibrator: Calibrator, values: Any, kind: InputKind) -> Pre
         return as_predictions(values, kind, axis)
     if calibrator.needs_sources:
         raise ShapeError(
-            f"{calibrator.name} needs every source's predictions and got one array of shape {tuple(np.shape(values))}; "
+            f"{calibrator.name} needs every source's predictions and got one array of shape {_shape_of(values)}; "
             "give shape (sources, samples, classes)."
         )
     return as_predictions(values, kind, 0)
@@ -54,8 +52,9 @@ def predictions_for(calibrator: Calibrator, values: Any, kind: InputKind) -> Pre
 def reject_two_dimensions(values: Any, n_sources: int) -> None:
     """Refuse one array (N, L), or one sample (S, L), where several sources were fitted on."""
     if n_dimensions(values) == 2:
+        shape = _shape_of(values)
         raise ShapeError(
-            f"this calibrator was fitted on {n_sources} sources and got an array of shape {tuple(np.shape(values))}; "
+            f"this calibrator was fitted on {n_sources} sources and got an array of shape {shape}; "
             "give shape (sources, samples, classes), for one sample (sources, 1, classes), or veridical.Predictions of "
             "one source."
         )
@@ -70,6 +69,12 @@ def remembered_logits(predictions: Predictions) -> Predictions:
         )
     predictions.kind = predictions.input_kind = "logits"
     return predictions
+
+
+def _shape_of(values: Any) -> tuple[int, ...]:
+    """The shape of what n_dimensions takes for an array; rows of different lengths are refused."""
+    shape = getattr(values, "shape", None)
+    return tuple(shape) if shape is not None else as_numbers(values, "the array of predictions").shape
 
 
 def n_dimensions(values: Any) -> int:

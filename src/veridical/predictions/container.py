@@ -378,7 +378,8 @@ def as_predictions(
         return Predictions(
             values, kind="probs" if kind is None else kind, sources_axis=0 if sources_axis is None else sources_axis
         )
-    if kind is not None and kind != ("labels" if values.is_votes else values.kind):
+    own_kind = "labels" if values.is_votes else values.kind
+    if kind is not None and not (isinstance(kind, str) and kind == own_kind):
         raise ParameterError(
             f"kind={shown(kind)} contradicts the predictions, which are {values.kind!r}; leave it out."
         )
