@@ -42,7 +42,7 @@ class Case:
 
 
 def _softmax(scores: Any) -> Any:
-    scores = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=0.0))
+    scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return scores / scores.sum(axis=-1, keepdims=True)
 
 

@@ -129,6 +129,10 @@ REFUSED = {
     "kind of predictions as an array": lambda: vd.discover(vd.Predictions(PROBS), kind=np.array([b"a", b"b"])),
     "rows of different lengths": lambda: vd.Temperature().fit(PROBS, LABELS).predict_proba([[1, 2], [3]]),
     "rows of different lengths, to fit sources": lambda: vd.PTDE().fit([[1, 2], [3]], [0, 1]),
+    "object as a flag of the automatic choice": lambda: vd.Auto(keep_labels=object()).fit(PROBS, LABELS),
+    "objects as candidates": lambda: vd.Auto(candidates=object()).fit(PROBS, LABELS),
+    "object as a title": lambda: vd.build_report(PROBS, LABELS, title=object()),
+    "object as methods": lambda: vd.evaluate(PROBS, LABELS, methods=object()),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }
@@ -245,3 +249,14 @@ def test_ensemble_predicts_nothing_for_no_samples():
     )
     ensemble.fit(features, np.arange(12) % 3)
     assert ensemble.predict_proba(np.empty((0, 4, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("accuracy_preserving", [False, True])
+@pytest.mark.parametrize("n_sources", [1, 3])
+def test_consensus_of_images_has_pixels_on_one_axis(n_sources, accuracy_preserving):
+    images = np.random.default_rng(0).dirichlet([1, 1, 1], (n_sources, 5, 2, 4))
+    result = vd.consensus(images, accuracy_preserving=accuracy_preserving)
+    flat = vd.consensus(images.reshape(n_sources, 40, 3), accuracy_preserving=accuracy_preserving)
+    assert np.array_equal(result.probs, flat.probs)
+    assert np.array_equal(result.prediction, flat.prediction)
+    assert "40 samples" in repr(result)

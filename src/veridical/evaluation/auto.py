@@ -20,7 +20,7 @@ from veridical.calibrate.state_checks import check_number
 from veridical.combine.combined import Floats, Labels
 from veridical.combine.combiner import Combiner
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
-from veridical.errors import NotConvergedWarning, ParameterError, ShapeError
+from veridical.errors import NotConvergedWarning, ParameterError, ShapeError, shown
 from veridical.evaluation.choice import TABLE_COLUMNS, Situation, choose, compare_losses, sources_change
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
@@ -216,7 +216,7 @@ class Auto(Calibrator):
         super().check_parameters()
         check_choice(self.objective, OBJECTIVES, "objective")
         if not isinstance(self.keep_labels, (bool, np.bool_)):
-            raise ParameterError(f"keep_labels is {self.keep_labels!r}; say True or False.")
+            raise ParameterError(f"keep_labels is {shown(self.keep_labels)}; give True or False.")
         check_integer(self.n_folds, "n_folds", 2)
         check_random_state(self.random_state)
         if self.candidates is not None:
@@ -245,7 +245,7 @@ class Auto(Calibrator):
     def _asked_for(self, candidates: Any) -> list[tuple[str, str]]:
         """The pairs that ``candidates`` name, each checked."""
         if isinstance(candidates, str) or not isinstance(candidates, Sequence):
-            raise ParameterError(f'candidates is {candidates!r}; give a list, such as ["temperature", "spline"].')
+            raise ParameterError(f'candidates is {shown(candidates)}; give a list, such as ["temperature", "spline"].')
         known, pairs = calibrators(), []
         for candidate in candidates:
             alone = isinstance(candidate, str)

@@ -322,7 +322,7 @@ class Predictions:
         """The samples of the two parts that :meth:`split` makes, in ascending order."""
         share = check_real(size, "size", 0.0, 1.0)
         if share in (0.0, 1.0):
-            raise ParameterError(f"size is {size!r}; give a share between 0 and 1.")
+            raise ParameterError(f"size is {shown(size)}; give a share between 0 and 1.")
         generator = check_random_state(random_state)
         if self.groups is None:
             return split_samples(self.n_samples, share, generator)

@@ -10,7 +10,7 @@ import numpy as np
 from veridical._progress import Progress, check_progress
 from veridical._version import versions
 from veridical.combine import label_free_combiners
-from veridical.errors import ParameterError, ShapeError
+from veridical.errors import ParameterError, ShapeError, shown
 from veridical.evaluation.advice import Advice, advise
 from veridical.evaluation.curves import ConfidenceHistogram, Disagreement, ReliabilityPanel, RiskCurve, sweep_points
 from veridical.evaluation.engine import Engine
@@ -55,15 +55,15 @@ def prepare_report(
         raise ShapeError("there are no samples to report on; at least one is needed.")
     random_state = check_seed(random_state)
     if title is not None and not isinstance(title, str):
-        raise ParameterError(f"title is {title!r}; give text.")
+        raise ParameterError(f"title is {shown(title)}; give text.")
     engine = Engine(sources)
-    chosen, shown = choose_methods(method, methods, sources.n_sources, parameters)
-    stages = Stages(progress, len(shown) * (sources.labels is not None) + N_STAGES)
+    chosen, selected = choose_methods(method, methods, sources.n_sources, parameters)
+    stages = Stages(progress, len(selected) * (sources.labels is not None) + N_STAGES)
     data = DataFacts.of(sources)
     run = None
     if sources.labels is not None:
         options = {"floors": True, "intervals": intervals, "random_state": random_state}
-        run = run_evaluation(engine.labelled, shown, options, data=data, progress=stages.within(len(shown)))
+        run = run_evaluation(engine.labelled, selected, options, data=data, progress=stages.within(len(selected)))
         run = with_other_half(run, engine.labelled, chosen.name)
     return report_on(engine, run, chosen, data, title, random_state, stages.within(N_STAGES))
 
@@ -129,8 +129,8 @@ def choose_methods(
     if methods is None:  # one source is its own truth
         methods = [name for name in DEFAULT_METHODS if n_sources > 1 or name not in label_free_combiners()]
     names = ["mean", *methods] if isinstance(methods, list | tuple) else methods  # what is not a list is refused
-    shown = [one for one in resolve_methods(names) if one is None or one.name != chosen.name]
-    return chosen, [*shown, chosen] if chosen.name != "mean" else [chosen, *shown]
+    others = [one for one in resolve_methods(names) if one is None or one.name != chosen.name]
+    return chosen, [*others, chosen] if chosen.name != "mean" else [chosen, *others]
 
 
 def _method_title(outcome: Outcome) -> str:

@@ -139,7 +139,7 @@ def _open_zarr(
     if len(array.shape) != 3:
         raise ShapeError(f"{path} holds an array of shape {array.shape}; give (sources, samples, classes).")
     if sources_axis not in (0, 1):
-        raise ParameterError(f"sources_axis is {sources_axis!r}; in a .zarr that is read in blocks it is 0 or 1.")
+        raise ParameterError(f"sources_axis is {shown(sources_axis)}; in a .zarr that is read in blocks it is 0 or 1.")
     shape = [*array.shape]
     shape[0], shape[sources_axis] = shape[sources_axis], shape[0]
     return tuple(shape), np.dtype(array.dtype), ZarrReader(array, path, sources_axis), contents
@@ -153,7 +153,7 @@ def _open_npy(path: Path, sources_axis: int) -> tuple[tuple[int, ...], np.dtype[
     if array.ndim != 3:
         raise ShapeError(f"{path} holds an array of shape {array.shape}; give (sources, samples, classes).")
     if sources_axis not in (0, 1, 2):
-        raise ParameterError(f"sources_axis is {sources_axis!r}; it is 0, 1 or 2.")
+        raise ParameterError(f"sources_axis is {shown(sources_axis)}; it is 0, 1 or 2.")
     values = np.moveaxis(array, sources_axis, 0)
     if sources_axis < 2 and array.flags.c_contiguous and array.dtype.isnative and isinstance(array, np.memmap):
         return values.shape, array.dtype, NpyReader(path, array.offset, array.shape, array.dtype, sources_axis)

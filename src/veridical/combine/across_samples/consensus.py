@@ -200,7 +200,8 @@ def combine_with_weights(
     probs, effective = apply_source_weights(sources, weights.weights, weights.dependence, n_threads)
     prediction = probs.argmax(axis=1)
     if weights.is_mean or accuracy_preserving:
-        mean = discover(sources, accuracy_preserving=False, max_iter=0, missing=missing, n_threads=n_threads)
+        samples = sources.flat()  # pixels of images, on one axis as in the result
+        mean = discover(samples, accuracy_preserving=False, max_iter=0, missing=missing, n_threads=n_threads)
         probs, prediction = mean.probs if weights.is_mean else probs, mean.prediction
         if accuracy_preserving:
             from veridical._kernels.projection import project_rows_onto_winners  # loads the compiler
