@@ -57,6 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 #: Reasons to skip a test that continuous integration accepts, by how they begin; any other skip fails it.
 ACCEPTED_SKIPS = {
     "too slow without compiled kernels": "the second run, with NUMBA_DISABLE_JIT=1, is for coverage of the kernels",
+    "no C++ compiler on this machine": "torch.compile's default backend needs one; another backend is tested without",
     "no TeX on this machine": "TeX is half a gigabyte for one test",
     "this TeX has no booktabs": "the same",
     "Debian's dataset-fashion-mnist is not installed": "30 MB of images for one test; the format is tested without",

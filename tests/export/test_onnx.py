@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from calibration_cases import NAMES, labelled_ensemble
+from ensembles import random_ensemble
 
 import veridical as vd
 from veridical.cli import run as run_command
@@ -70,6 +71,34 @@ def test_every_method_agrees_on_real_predictions(name):
     probs, labels = real_predictions()
     calibrator = vd.calibrators()[name]().fit(probs[:, ::2], labels[::2])
     assert_agreement(calibrator, probs)
+
+
+@pytest.mark.filterwarnings("ignore::veridical.errors.VeridicalWarning")
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "auto"])
+def test_any_number_of_samples(name, kind, rng):
+    probs, labels = labelled_ensemble(rng, n_samples=300)
+    calibrator = vd.calibrators()[name](kind=kind).fit(np.log(probs) if kind == "logits" else probs, labels)
+    model = make_onnx(calibrator, dtype="float64")
+    new = random_ensemble(rng, 5, 16, 4)
+    new = np.log(new) if kind == "logits" else new
+    for n_samples in (0, 1, 16):
+        results = run(model, new[:, :n_samples])
+        assert [result.shape for result in results] == [(n_samples, 4), (n_samples,), (n_samples,)]
+        for result, expected in zip(results, calibrator.predict_all(new[:, :n_samples]), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.filterwarnings("ignore::veridical.errors.VeridicalWarning")
+@pytest.mark.parametrize("combine", [name for name in COMBINERS if name != "mean"])
+@pytest.mark.parametrize("n_samples", [0, 1])
+def test_every_combiner_takes_any_number_of_samples(combine, n_samples, rng):
+    probs, labels = labelled_ensemble(rng, n_samples=300)
+    calibrator = vd.Identity(combine=combine).fit(probs, labels)
+    new = random_ensemble(rng, 5, n_samples, 4)
+    results = run(make_onnx(calibrator, dtype="float64"), new)
+    for result, expected in zip(results, calibrator.predict_all(new), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.filterwarnings("ignore::veridical.errors.VeridicalWarning")

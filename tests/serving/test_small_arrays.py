@@ -10,22 +10,28 @@ from ensembles import random_ensemble
 import veridical as vd
 from veridical import _numpy_kernels
 from veridical.combine.small_arrays import CombinedArray, combine_array
-from veridical.errors import MissingSourceError, NotNormalisedError, ShapeError
+from veridical.errors import MissingSourceError, NotNormalisedError, ShapeError, UnfittedError
 
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
 
 
-def fitted(name, rng, **parameters):
+#: A calibrator as it was fitted or read, and one whose kernels are loaded.
+LOADED = pytest.mark.parametrize("loaded", [False, True], ids=["numpy", "kernels"])
+
+
+def fitted(name, rng, loaded=False, **parameters):
     probs, labels = labelled_ensemble(rng, n_samples=500)
     probs = np.log(probs) if parameters.get("kind", "probs") != "probs" else probs
-    return vd.calibrators()[name](**parameters).fit(probs, labels)
+    calibrator = vd.calibrators()[name](**parameters).fit(probs, labels)
+    return calibrator.load_kernels() if loaded else calibrator
 
 
 @pytest.mark.filterwarnings("ignore::veridical.errors.VeridicalWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "auto"])
-def test_single_samples_agree_with_the_kernels(name, dtype, rng, monkeypatch):
-    calibrator = fitted(name, rng)
+@LOADED
+def test_single_samples_agree_with_the_kernels(name, dtype, loaded, rng, monkeypatch):
+    calibrator = fitted(name, rng, loaded)
     new = random_ensemble(rng, 5, 30, 4, dtype)
     one_by_one = [calibrator.predict_all(new[:, n : n + 1]) for n in range(30)]
     monkeypatch.setattr(_numpy_kernels, "MOST_SAMPLES", -1)
@@ -40,10 +46,12 @@ def test_single_samples_agree_with_the_kernels(name, dtype, rng, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["logits", "log_probs"])
 @pytest.mark.parametrize("sources_axis", [0, 1])
-def test_kinds_and_axes(kind, sources_axis, rng, monkeypatch):
+@LOADED
+def test_kinds_and_axes(kind, sources_axis, loaded, rng, monkeypatch):
     probs, labels = labelled_ensemble(rng, n_samples=500)
     scores = np.log(probs).swapaxes(0, sources_axis)
     calibrator = vd.PTDE(kind=kind, sources_axis=sources_axis, random_state=0).fit(scores, labels)
+    calibrator = calibrator.load_kernels() if loaded else calibrator
     some = scores.take(range(1, 20), axis=1 - sources_axis)
     assert isinstance(calibrator._combine_in_shape(some)[0], CombinedArray)
     quick = calibrator.predict_all(some)
@@ -53,10 +61,12 @@ def test_kinds_and_axes(kind, sources_axis, rng, monkeypatch):
 
 
 @pytest.mark.parametrize("n_sources", [1, 2, 3, 20])
-def test_truth_of_degenerate_samples(n_sources, rng, monkeypatch):
+@LOADED
+def test_truth_of_degenerate_samples(n_sources, loaded, rng, monkeypatch):
     """Unanimous, one-hot and uniform sources."""
     probs, labels = labelled_ensemble(rng, n_sources=n_sources, n_samples=300)
     calibrator = vd.PTDE(random_state=0).fit(probs, labels)
+    calibrator = calibrator.load_kernels() if loaded else calibrator
     samples = np.concatenate([probs[:, :5], np.repeat(probs[:1, :5], n_sources, axis=0)], axis=1)
     samples = np.concatenate([samples, np.eye(4)[rng.integers(0, 4, (n_sources, 5))]], axis=1)
     samples = np.concatenate([samples, np.full((n_sources, 1, 4), 0.25)], axis=1)
@@ -93,8 +103,9 @@ def test_unusual_arrays_go_the_ordinary_way(rng):
     assert [name for name, values in unusual.items() if combined(values) is not None] == []
 
 
-def test_bad_single_samples_are_explained(rng):
-    calibrator = fitted("ptde-kde", rng)
+@LOADED
+def test_bad_single_samples_are_explained(loaded, rng):
+    calibrator = fitted("ptde-kde", rng, loaded)
     sample = random_ensemble(rng, 5, 1, 4)
     for wrong, error, message in (
         (sample * 1.1, NotNormalisedError, "source 0, sample 0"),
@@ -110,8 +121,9 @@ def test_bad_single_samples_are_explained(rng):
 
 
 @pytest.mark.parametrize("name", ["temperature", "spline", "ptde-kde"])
-def test_many_threads_have_the_answers_of_one(name, rng):
-    calibrator = fitted(name, rng)
+@LOADED
+def test_many_threads_have_the_answers_of_one(name, loaded, rng):
+    calibrator = fitted(name, rng, loaded)
     samples = random_ensemble(rng, 5, 200, 4, np.float32)
     parts = [samples[:, n : n + 1 + n % 3] for n in range(190)]
     alone = [calibrator.predict_all(part) for part in parts]
@@ -122,8 +134,9 @@ def test_many_threads_have_the_answers_of_one(name, rng):
             np.testing.assert_array_equal(result, expected)
 
 
-def test_predictions_do_not_change_the_input(rng):
-    calibrator = fitted("ptde-kde", rng)
+@LOADED
+def test_predictions_do_not_change_the_input(loaded, rng):
+    calibrator = fitted("ptde-kde", rng, loaded)
     sample = random_ensemble(rng, 5, 1, 4)
     sample.flags.writeable = False
     before = sample.copy()
@@ -131,3 +144,31 @@ def test_predictions_do_not_change_the_input(rng):
     probs[:] = 0
     np.testing.assert_array_equal(sample, before)
     np.testing.assert_array_equal(calibrator.predict_proba(sample), calibrator.predict_proba(before))
+
+
+@LOADED
+def test_batches_that_move_apart_agree_with_the_kernels(loaded, rng, monkeypatch):
+    """Samples that need different numbers of updates, some with the label held by the projection."""
+    calibrator = fitted("ptde-kde", rng, loaded)
+    probs = rng.dirichlet(np.full(4, 0.3), (5, 60))
+    batch = calibrator.predict_all(probs)
+    assert len(np.unique(vd.discover(probs).n_iter)) > 2
+    free = vd.discover(probs, accuracy_preserving=False).probs.argmax(axis=1)
+    assert (free != batch[2]).any()
+    monkeypatch.setattr(_numpy_kernels, "MOST_SAMPLES", -1)
+    for quick, kernel in zip(batch, calibrator.predict_all(probs), strict=True):
+        np.testing.assert_allclose(quick, kernel, rtol=0, atol=1e-12)
+
+
+def test_kernels_are_loaded_for_fitted_calibrators_only():
+    with pytest.raises(UnfittedError, match="not fitted"):
+        vd.Temperature().load_kernels()
+
+
+def test_kernels_of_the_chosen_calibrator_are_loaded(rng):
+    probs, labels = labelled_ensemble(rng, n_samples=300)
+    calibrator = vd.Auto(candidates=["temperature"], random_state=0).fit(probs, labels)
+    expected = calibrator.predict_proba(probs[:, :1])
+    assert calibrator.load_kernels() is calibrator
+    assert calibrator.fitted_calibrator.small_inputs_compiled
+    np.testing.assert_allclose(calibrator.predict_proba(probs[:, :1]), expected, rtol=0, atol=1e-12)

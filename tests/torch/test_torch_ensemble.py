@@ -1,5 +1,8 @@
 """An ensemble of networks as one module."""
 
+import os
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -76,6 +79,15 @@ def test_compile_takes_the_module(networks, batches, new_inputs):
     inputs = new_inputs
     with torch.no_grad():
         np.testing.assert_allclose(compiled(inputs).numpy(), ensemble(inputs).numpy(), atol=1e-6)
+
+
+@pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="no C++ compiler on this machine")
+def test_compile_takes_the_module_with_its_default_backend(networks, batches, new_inputs):
+    """One method: torch.compile's own code generator takes a minute for truth discovery."""
+    ensemble = vd.torch.CalibratedEnsemble(networks, vd.Temperature()).fit(batches).eval()
+    compiled = torch.compile(ensemble, fullgraph=True)
+    with torch.no_grad():
+        np.testing.assert_allclose(compiled(new_inputs).numpy(), ensemble(new_inputs).numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize("calibrator", [vd.IROvA(), vd.Identity(combine="consensus")], ids=["irova", "consensus"])

@@ -199,7 +199,7 @@ def _move(z, z_next):
 
 
 @inner
-def _discover_sample(scores, by_class, present, c, options, scratch, weight, n, outputs):
+def discover_sample(scores, by_class, present, c, options, scratch, weight, n, outputs):
     """Truth discovery for one sample in cache, from the mean in ``scratch.z`` on.
 
     Leaves the truth in ``scratch.z`` and the reliabilities, not yet normalised, in ``weight``; HV, the number of
@@ -276,7 +276,7 @@ def _discover_loaded(group, i, n, layout, options, source_weights, by_class, scr
         if options.keep_label and c >= 0:
             project_onto_winner(scratch.z, c, scratch.z.dtype.type(0))
     if c >= 0:
-        _discover_sample(scores, by_class, present, c, options, scratch, scratch.weights[i], n, outputs)
+        discover_sample(scores, by_class, present, c, options, scratch, scratch.weights[i], n, outputs)
         _write_truth(scratch.z, c, options, outputs.probs[n])
     return True
 

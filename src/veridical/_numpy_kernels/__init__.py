@@ -1,7 +1,8 @@
 """NumPy twins of the kernels that apply a calibrator, for inputs so small that loading a compiler takes longer.
 
 A server that answers one sample at a time needs neither Numba nor a cache of compiled kernels.  Which of the two is
-used depends on the size of the input alone, so that the same input always has the same result.  A twin works in
+used depends on the size of the input and on how the calibrator was loaded, so that the same input always has the same
+result.  A twin works in
 float64 whatever the dtype of its input: labels are those of the kernels exactly, float64 values agree to 1e-12 and
 float32 values to 1e-5 (HV relative to its size; both as far as the sum of squares in a sample is representable).
 """
@@ -24,12 +25,17 @@ def is_small(n_samples: int, n_numbers: int) -> bool:
     return n_samples <= MOST_SAMPLES and n_numbers <= MOST_NUMBERS
 
 
-def kernel_for(rows: npt.NDArray[Any], module: str, name: str) -> Callable[..., Any]:
-    """The kernel of that name for arrays of as many samples (first axis) and numbers as ``rows`` has, or its twin."""
-    return _import("_numpy_kernels" if is_small(len(rows), rows.size) else "_kernels", module, name)
+def kernel_for(rows: npt.NDArray[Any], module: str, name: str, *, compiled: bool = False) -> Callable[..., Any]:
+    """The kernel of that name for arrays of as many samples (first axis) and numbers as ``rows`` has, or its twin.
+
+    With ``compiled`` it is the kernel for arrays of all sizes.
+    """
+    is_left_to_numpy = not compiled and is_small(len(rows), rows.size)
+    return imported("_numpy_kernels" if is_left_to_numpy else "_kernels", module, name)
 
 
 @functools.cache
-def _import(package: str, module: str, name: str) -> Callable[..., Any]:
+def imported(package: str, module: str, name: str) -> Callable[..., Any]:
+    """A function of one of the two packages."""
     function: Callable[..., Any] = getattr(importlib.import_module(f"veridical.{package}.{module}"), name)
     return function

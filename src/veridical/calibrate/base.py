@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
 from veridical._numpy_kernels import kernel_for
+from veridical._numpy_kernels.sums import row_starts
 from veridical._parallel import resolve_threads
 from veridical._progress import Progress, check_progress
 from veridical.calibrate.any_array import takes_any_array
@@ -26,6 +27,7 @@ from veridical.calibrate.input_arrays import (
     reject_two_dimensions,
     remembered_logits,
 )
+from veridical.calibrate.kernel_loading import load_kernels_for
 from veridical.calibrate.matching import check_classes, match_sources
 from veridical.calibrate.parameters import ParametersAsFields, unfitted_error
 from veridical.calibrate.top_label import top_label_vectors
@@ -216,9 +218,7 @@ class Calibrator(ParametersAsFields):
 
     def save(self, path: str | Path) -> None:
         """Write the fitted calibrator to a JSON file that :func:`veridical.load_calibrator` reads."""
-        from veridical.calibrate.saving import save_calibrator
-
-        save_calibrator(self, path)
+        importlib.import_module("veridical.calibrate.saving").save_calibrator(self, path)
 
     def to_onnx(self, path: str | Path, *, dtype: str = "float32") -> None:
         """Write the fitted calibrator as an ONNX model (extra ``onnx``).
@@ -239,7 +239,6 @@ class Calibrator(ParametersAsFields):
         ExportError
             The calibrator has no such model; the message says why.
         """
-        # A package above this one, which knows all calibrators.
         importlib.import_module("veridical.export").save_onnx(self, path, dtype=dtype)
 
     @property
@@ -266,6 +265,19 @@ class Calibrator(ParametersAsFields):
         check_sources_axis(self.sources_axis)
         check_choice(self.missing, ("raise", "skip"), "missing")
         resolve_threads(self.n_threads)
+
+    def load_kernels(self) -> Self:
+        """Load the compiled kernels now and have them answer for inputs of any size; returns the calibrator itself.
+
+        Without this, NumPy answers for at most 64 samples, so that no process waits for a compiler.  A server that
+        stays up calls it once: where ``veridical compile`` was run it takes about a second.
+        """
+        self.check_fitted()
+        load_kernels_for(self.fitted_calibrator)
+        return self
+
+    #: Whether the kernels answer for small inputs, too: see :meth:`load_kernels`.
+    small_inputs_compiled: ClassVar[Any] = False
 
     # What a method writes -----------------------------------------------------------------------------------------
 
@@ -356,7 +368,8 @@ class Calibrator(ParametersAsFields):
             return top_label_vectors(combined, self._confidence(combined), self.n_threads)
         probs = np.ascontiguousarray(self._distribution(combined), dtype=combined.probs.dtype)
         if self.keeps_labels:
-            restore_winners = kernel_for(probs, "full_vectors", "restore_winners")
+            compiled = self.small_inputs_compiled
+            restore_winners = kernel_for(probs, "full_vectors", "restore_winners", compiled=compiled)
             over_rows(
                 lambda part: restore_winners(probs[part], combined.prediction[part], LABEL_MARGIN),
                 probs,
@@ -369,9 +382,7 @@ class Calibrator(ParametersAsFields):
         if self._top_label or probs is None:
             return self._confidence(combined), combined.prediction
         label = combined.prediction if self.keeps_labels else probs.argmax(axis=1)
-        if len(probs) == 1:  # indexing with one number is far cheaper than with an array
-            return np.array([min(float(probs[0, label[0]]), 1.0)]), label
-        confidence: Floats = probs[np.arange(len(probs)), label].astype(np.float64)
+        confidence: Floats = probs.reshape(-1)[row_starts(*probs.shape) + label].astype(np.float64)
         return np.minimum(confidence, 1.0), label
 
     def __sklearn_tags__(self) -> Any:
@@ -381,12 +392,3 @@ class Calibrator(ParametersAsFields):
         tags.input_tags.positive_only = self.kind == "probs"
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def check_calibrator(value: object) -> Calibrator:
-    """``value`` if it is a calibrator."""
-    if not isinstance(value, Calibrator):
-        raise ParameterError(
-            f"{shown(value)} is not a calibrator; give one that was fitted or load_calibrator returns."
-        )
-    return value

@@ -88,3 +88,12 @@ def calibrators() -> Mapping[str, type[Calibrator]]:
     <class 'veridical.calibrate.ece_optimisation.PTDE'>
     """
     return _CALIBRATORS
+
+
+def check_calibrator(value: object) -> Calibrator:
+    """``value`` if it is a calibrator."""
+    if not isinstance(value, Calibrator):
+        raise ParameterError(
+            f"{shown(value)} is not a calibrator; give one that was fitted or load_calibrator returns."
+        )
+    return value

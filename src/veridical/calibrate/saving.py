@@ -17,8 +17,9 @@ import numpy as np
 
 from veridical._atomic import as_path, write_atomically
 from veridical._version import __version__
-from veridical.calibrate.base import Calibrator, check_calibrator
+from veridical.calibrate.base import Calibrator
 from veridical.calibrate.fitting_data import FittingData
+from veridical.calibrate.registry import check_calibrator
 from veridical.calibrate.state_checks import check_array, check_number
 from veridical.calibrate.stored_arrays import count_numbers, decode, encode_beside, encode_inline
 from veridical.combine.combiner import Combiner

@@ -30,10 +30,10 @@ _FLAT = 1e-6
 _MOST_IN_DOUBLE = 1 << 24
 
 
-def log_probabilities(probs: Array, n_threads: int | None = None) -> Floats:
+def log_probabilities(probs: Array, n_threads: int | None = None, *, compiled: bool = False) -> Floats:
     """ln p, each row shifted so that its largest entry is 0."""
     logs = np.empty(probs.shape)
-    relative_logs = kernel_for(probs, "scaling", "relative_logs")
+    relative_logs = kernel_for(probs, "scaling", "relative_logs", compiled=compiled)
 
     def work(part: slice) -> None:
         relative_logs(probs[part], SMALLEST_PROBABILITY, logs[part])
@@ -55,10 +55,13 @@ def stored_logs(probs: Array, n_threads: int | None = None) -> Array:
     return logs
 
 
-def scaled_probabilities(probs: Array, temperature: float, n_threads: int | None = None) -> Array:
+def scaled_probabilities(
+    probs: Array, temperature: float, n_threads: int | None = None, *, compiled: bool = False
+) -> Array:
     """softmax(ln p / T) of probabilities, in their dtype; the logarithms of a block at a time are held."""
     if is_small(len(probs), probs.size):
-        return scale(log_probabilities(probs, 1), temperature, 1).astype(probs.dtype, copy=False)
+        logs = log_probabilities(probs, 1, compiled=compiled)
+        return scale(logs, temperature, 1, compiled=compiled).astype(probs.dtype, copy=False)
     scaled = np.empty(probs.shape, probs.dtype)
 
     def work(part: slice) -> None:
@@ -68,10 +71,10 @@ def scaled_probabilities(probs: Array, temperature: float, n_threads: int | None
     return scaled
 
 
-def scale(logs: Floats, temperature: float, n_threads: int | None = None) -> Floats:
+def scale(logs: Floats, temperature: float, n_threads: int | None = None, *, compiled: bool = False) -> Floats:
     """softmax(logs / T) of logarithms whose largest entry per row is 0."""
     scaled = np.empty(logs.shape)
-    temperature_rows = kernel_for(logs, "scaling", "temperature_rows")
+    temperature_rows = kernel_for(logs, "scaling", "temperature_rows", compiled=compiled)
 
     def work(part: slice) -> None:
         temperature_rows(logs[part], 1 / temperature, scaled[part])
@@ -183,7 +186,8 @@ class Temperature(Calibrator):
         self.temperature_ = fit_temperature(logs, labels, self.loss, self.n_threads)
 
     def _distribution(self, combined: Combined) -> Array:
-        return scaled_probabilities(combined.probs, self.temperature_, self.n_threads)
+        compiled = self.small_inputs_compiled
+        return scaled_probabilities(combined.probs, self.temperature_, self.n_threads, compiled=compiled)
 
     def check_parameters(self) -> None:
         super().check_parameters()

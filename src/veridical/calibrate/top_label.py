@@ -20,7 +20,9 @@ def top_label_vectors(combined: Combined, confidence: Floats, n_threads: int | N
     probs = combined.probs.copy()
     # A confidence of exactly one would leave nothing for the other classes, and an infinite loss where one is right.
     confidence = np.minimum(confidence, 1.0 - LABEL_MARGIN)
-    replace_confidence = kernel_for(probs, "full_vectors", "replace_confidence")
+    replace_confidence = kernel_for(
+        probs, "full_vectors", "replace_confidence", compiled=combined.options.small_inputs_compiled
+    )
 
     def work(part: slice) -> None:
         replace_confidence(probs[part], combined.prediction[part], confidence[part], LABEL_MARGIN)

@@ -26,6 +26,10 @@ class CombineOptions(Protocol):
         """Whether a source may be absent: "skip" or "raise"."""
 
     @property
+    def small_inputs_compiled(self) -> bool:
+        """Whether small inputs are left to the kernels as well."""
+
+    @property
     def n_threads(self) -> int | None:
         """Threads to use; all cores where it is None."""
 

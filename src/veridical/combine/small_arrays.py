@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from veridical._numpy_kernels import is_small
-from veridical._numpy_kernels.few_samples import hv_of_few
-from veridical._numpy_kernels.projection import lead, leads
+from veridical._numpy_kernels import imported, is_small
 from veridical._numpy_kernels.softmax import probabilities_of
-from veridical._numpy_kernels.sums import ones, row_starts, row_sums, smallest
+from veridical._numpy_kernels.sums import row_starts
 from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.small_inputs import truth_of
@@ -67,15 +65,19 @@ class CombinedArray(Combined):
     @cached_property
     def hv(self) -> Floats:
         """(N,) HV."""
-        quick = hv_of_few(self._scores, self._mean, self.prediction, _OPTIONS) if self.n_sources > 2 else None
-        if quick is not None:
-            return quick
+        if self.n_sources > 2:
+            package = "_kernels" if self.options.small_inputs_compiled else "_numpy_kernels"
+            hv_of_few = imported(package, "few_samples", "hv_of_few")
+            quick: Floats | None = hv_of_few(self._scores, self._mean, self.prediction, *_STOPPING)
+            if quick is not None:
+                return quick
         hv: Floats = self.truth.hv.astype(np.float64)
         return hv
 
 
-#: Options of truth discovery for distributions in double precision.
-_OPTIONS = make_options(Predictions(np.full((1, 1, 2), 0.5)), skip_missing=False)
+_DEFAULTS = make_options(Predictions(np.full((1, 1, 2), 0.5)), skip_missing=False)
+#: When truth discovery in double precision stops: step, number of updates, and the smallest distance.
+_STOPPING = _DEFAULTS.tol, _DEFAULTS.max_iter, _DEFAULTS.tiny
 
 
 def plain_array(values: Any, sources_axis: int) -> Array | None:
@@ -94,22 +96,15 @@ def combine_array(values: Array, kind: Kind, sources_axis: int, options: Combine
         return None
     if sources_axis == 1:
         values = values.swapaxes(0, 1)
-    n_sources, n_samples, n_classes = values.shape
+    _, n_samples, n_classes = values.shape
     if not values.size or not is_small(n_samples, values.size):
         return None
     scores = values if kind == "probs" else probabilities_of(values, kind == "logits")
-    exact = _EXACT[scores.dtype]
-    scores = np.ascontiguousarray(scores, np.float64)
-    off = scores.reshape(-1, n_classes).dot(ones(n_classes))
-    off -= 1.0
-    # Written so that NaN goes the other way.
-    if not (off.dot(off) <= exact and smallest(scores) >= 0.0):
-        return None
-    mean: Floats = ones(n_sources).dot(scores.reshape(n_sources, -1)).reshape(n_samples, n_classes)
-    label: Labels = mean.argmax(axis=1)
-    # In double precision the scores sum to one up to 1e-14.
-    mean /= n_sources if values.dtype == np.float64 else row_sums(mean)[:, None]
-    smallest_lead = lead(mean[0], int(label[0])) if n_samples == 1 else smallest(leads(mean, label))
-    if not smallest_lead > (LABEL_MARGIN if kind == "probs" else _DECIDED):
+    exact, margin = _EXACT[scores.dtype], LABEL_MARGIN if kind == "probs" else _DECIDED
+    # A copy: kernels are compiled for arrays that may be written to.
+    scores = np.array(scores, np.float64, order="C")
+    mean, label = np.empty((n_samples, n_classes)), np.empty(n_samples, np.int64)
+    package = "_kernels" if options.small_inputs_compiled else "_numpy_kernels"
+    if not imported(package, "few_samples", "mean_of_few")(scores, exact, margin, mean, label):
         return None
     return CombinedArray(values, kind, scores, mean, label, options)

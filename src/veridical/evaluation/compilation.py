@@ -23,6 +23,7 @@ from veridical.combine.across_samples.consensus import consensus
 from veridical.combine.combiner import apply_label_free
 from veridical.combine.pools import geometric_mean, probabilities
 from veridical.combine.projection import keep_labels
+from veridical.combine.small_arrays import combine_array
 from veridical.errors import KernelCacheWarning, StorageError, VeridicalWarning
 from veridical.evaluation.scores import evaluate
 from veridical.predictions import Predictions
@@ -153,7 +154,19 @@ def _apply(predictions: Predictions) -> None:
     top_label_vectors(combined, combined.confidence)
     scale(log_probabilities(combined.probs), 2.0)
     geometric_mean(probabilities(predictions, slice(0, predictions.n_samples)))
-    Identity(kind=predictions.kind).fit(predictions, combined.prediction).predict_all(predictions)
+    fitted = Identity(kind=predictions.kind).fit(predictions, combined.prediction)
+    fitted.predict_all(predictions)
+    _apply_to_one_sample(fitted.load_kernels())
+
+
+def _apply_to_one_sample(fitted: Identity) -> None:
+    """What :meth:`veridical.calibrate.Calibrator.load_kernels` loads."""
+    n_sources, n_classes = fitted.n_sources_, fitted.n_classes_
+    sample = np.full((n_sources, 1, n_classes), 0.4 / (n_classes - 1))
+    sample[:, :, 0] = 0.6
+    combined = combine_array(sample, "probs", 0, fitted)
+    if combined is not None:
+        top_label_vectors(combined, combined.hv)
 
 
 def loaded_kernels() -> Iterator[Any]:

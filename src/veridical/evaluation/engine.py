@@ -82,6 +82,7 @@ class _Options:
 
     missing: str = "skip"
     n_threads: int | None = None
+    small_inputs_compiled: bool = False
 
 
 class Engine:

@@ -40,12 +40,12 @@ def project(z: Tensor, winner: Tensor, margin: float) -> Tensor:
     """
     graph = z.graph
     n_classes = graph.n_classes
-    own = z.where(winner, 0.0).sum(-1) - margin
+    own = z.where(winner, 0.0).sum(1) - margin
     others = graph.constant(-1.0).where(winner, z)
-    ordered = graph.node("TopK", others, graph.constant([n_classes], "int64"), n_outputs=2, axis=-1)[0]
-    sums = graph.op("CumSum", ordered, graph.constant(-1, "int64"))
+    ordered = graph.node("TopK", others, graph.constant([n_classes], "int64"), n_outputs=2, axis=1)[0]
+    sums = graph.op("CumSum", ordered, graph.constant(1, "int64"))
     means = (sums + own) / graph.constant(np.arange(2, n_classes + 2))
-    level = means.max(-1).at_least(own)
+    level = means.max(1).at_least(own)
     return (level + margin).where(winner, others.at_most(level))
 
 
@@ -63,12 +63,12 @@ class Sources:
 
     def __init__(self, graph: Graph, scores: Tensor, kind: str, n_sources: int) -> None:
         self.graph, self.n_sources = graph, n_sources
-        probs = scores.softmax() if kind == "logits" else scores.exp() if kind == "log_probs" else scores
-        self.probs = probs.normalised()
+        probs = scores.softmax(2) if kind == "logits" else scores.exp() if kind == "log_probs" else scores
+        self.probs = probs.normalised(2)
         # Labels are those of the probabilities as they are; added up in the order of the sources, as everywhere.
         parts = graph.node("Split", probs, n_outputs=n_sources, axis=1, num_outputs=n_sources)
         total = parts[0] if n_sources == 1 else graph.op("Sum", *parts)
-        self.label = total.squeeze(1).argmax(-1)
+        self.label = total.squeeze(1).argmax(1)
 
     @cached_property
     def winner(self) -> Tensor:
@@ -113,12 +113,12 @@ class Sources:
             if update == n_updates:
                 break
             resting = at_zero if resting is None else self.graph.op("Or", resting, at_zero)
-            target = (self.probs * weight.unsqueeze(-1)).sum(1, keepdims=False) / weight.sum(-1)
+            target = (self.probs * weight.unsqueeze(-1)).sum(1, keepdims=False) / weight.sum(1)
             if keep_label:
                 target = project(target, self.winner, 0.0)
             target = z.where(resting, target.at_least(0.0))
             step = target - z
-            z, resting = target, self.graph.op("Or", resting, (step * step).sum(-1) < options.tol)
+            z, resting = target, self.graph.op("Or", resting, (step * step).sum(1) < options.tol)
         truth = z.normalised()
         return Truth(project(truth, self.winner, LABEL_MARGIN) if keep_label else truth, hv)
 
@@ -126,15 +126,15 @@ class Sources:
         """Weights (N, S), HV (N, 1), and whether a source is at distance 0 (N, 1)."""
         graph = self.graph
         difference = self.probs - z.unsqueeze(1)
-        distance = (difference * difference).sum(-1, keepdims=False)
+        distance = (difference * difference).sum(2, keepdims=False)
         equal = distance < tiny
         distance = graph.constant(0.0).where(equal, distance)
-        total = (distance * counts).sum(-1)
+        total = (distance * counts).sum(1)
         ratio = total / graph.constant(1.0).where(equal, distance)
         weight = counts * graph.constant(0.0).where(equal, ratio.at_least(1.0).log())
-        hv = (distance * weight).sum(-1)
+        hv = (distance * weight).sum(1)
         indicator = counts * equal.cast("float64")
-        at_zero = indicator.sum(-1) > 0.0
+        at_zero = indicator.sum(1) > 0.0
         return indicator.where(at_zero, weight), hv, at_zero
 
 
@@ -159,7 +159,7 @@ class CombinedSources:
     @cached_property
     def confidence(self) -> Tensor:
         """(N, 1) combined probability of the label."""
-        return self.probs.where(self.winner, 0.0).sum(-1).at_most(1.0)
+        return self.probs.where(self.winner, 0.0).sum(1).at_most(1.0)
 
     @cached_property
     def truth(self) -> Truth:
@@ -174,10 +174,10 @@ def combine(combiner: Combiner, sources: Sources) -> CombinedSources:
         return CombinedSources(sources.mean, sources.label, sources)
     if name in ("tde", "atde"):
         probs = sources.discover(keep_label=name == "atde").probs
-        return CombinedSources(probs, sources.label if name == "atde" else probs.argmax(-1), sources)
+        return CombinedSources(probs, sources.label if name == "atde" else probs.argmax(1), sources)
     probs, influence = _weighted(combiner, sources)
     if not COMBINERS[name].keeps_labels:
-        return CombinedSources(probs, probs.argmax(-1), sources, influence)
+        return CombinedSources(probs, probs.argmax(1), sources, influence)
     return CombinedSources(project(probs, sources.winner, LABEL_MARGIN), sources.label, sources, influence)
 
 

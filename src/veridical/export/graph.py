@@ -53,7 +53,10 @@ class Graph:
 
 
 class Tensor:
-    """A tensor of a graph, with the operators of Python and what formulas need besides."""
+    """A tensor of a graph, with the operators of Python and what formulas need besides.
+
+    Axes are counted from the first: for a tensor without samples, onnxruntime takes a negative axis to be none.
+    """
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
@@ -137,11 +140,11 @@ class Tensor:
         """Without an axis of length one."""
         return self.graph.op("Squeeze", self, self.graph.constant([axis], "int64"))
 
-    def normalised(self, axis: int = -1) -> Tensor:
+    def normalised(self, axis: int = 1) -> Tensor:
         """Divided by the sum over an axis."""
         return self / self.sum(axis)
 
-    def softmax(self, axis: int = -1) -> Tensor:
+    def softmax(self, axis: int = 1) -> Tensor:
         """Exponentials, shifted by the largest, that sum to one."""
         return (self - self.max(axis)).exp().normalised(axis)
 

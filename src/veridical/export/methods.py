@@ -57,7 +57,7 @@ def _logs(combined: CombinedSources) -> Tensor:
 
 def _centred_logs(combined: CombinedSources) -> Tensor:
     logs = _logs(combined)
-    return logs - logs.sum(-1) / float(logs.graph.n_classes)
+    return logs - logs.sum(1) / float(logs.graph.n_classes)
 
 
 def _irm(calibrator: Any, combined: CombinedSources) -> Tensor:
@@ -122,10 +122,10 @@ def _truth_logit(calibrator: Any, combined: CombinedSources) -> Tensor:
     features = (
         _logit(combined.confidence),
         log_hv,
-        _logit(truth.probs.where(winner, 0.0).sum(-1)),
-        graph.constant(-1.0).where(winner, truth.probs).max(-1).at_least(CLOSEST).log(),
+        _logit(truth.probs.where(winner, 0.0).sum(1)),
+        graph.constant(-1.0).where(winner, truth.probs).max(1).at_least(CLOSEST).log(),
         combined.confidence * log_hv,
-        _logit(combined.sources.geometric_mean.where(winner, 0.0).sum(-1)),
+        _logit(combined.sources.geometric_mean.where(winner, 0.0).sum(1)),
     )
     score = graph.constant(calibrator.coefficients_[0])
     for feature, centre, spread, coefficient in zip(

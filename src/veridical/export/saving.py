@@ -10,7 +10,8 @@ import numpy as np
 
 from veridical._atomic import as_path, write_atomically
 from veridical._version import __version__
-from veridical.calibrate.base import Calibrator, check_calibrator
+from veridical.calibrate.base import Calibrator
+from veridical.calibrate.registry import check_calibrator
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.errors import ExportError, FileFormatError
 from veridical.export.combining import CombinedSources, Sources, combine, project
@@ -116,7 +117,7 @@ def make_onnx(calibrator: Calibrator, *, dtype: str = "float32") -> Any:
     probs, confidence, label = _results(chosen, combined)
     kind = getattr(onnx.TensorProto, "FLOAT" if dtype == "float32" else "DOUBLE")
     info = onnx.helper.make_tensor_value_info
-    results = {"probs": probs.cast(dtype), "confidence": confidence.squeeze(-1).cast(dtype), "label": label.squeeze(-1)}
+    results = {"probs": probs.cast(dtype), "confidence": confidence.squeeze(1).cast(dtype), "label": label.squeeze(1)}
     nodes = [*graph.nodes, *(onnx.helper.make_node("Identity", [t.name], [name]) for name, t in results.items())]
     outputs = [
         info("probs", kind, ["samples", chosen.n_classes_]),
@@ -165,9 +166,9 @@ def _results(calibrator: Calibrator, combined: CombinedSources) -> tuple[Tensor,
     if calibrator.keeps_labels:
         probs = project(probs, winner, LABEL_MARGIN)
     else:
-        label = probs.argmax(-1)
+        label = probs.argmax(1)
         winner = combined.sources.mask(label)
-    return probs, probs.where(winner, 0.0).sum(-1).at_most(1.0), label
+    return probs, probs.where(winner, 0.0).sum(1).at_most(1.0), label
 
 
 def _full_vectors(combined: CombinedSources, confidence: Tensor) -> Tensor:
@@ -175,6 +176,6 @@ def _full_vectors(combined: CombinedSources, confidence: Tensor) -> Tensor:
     graph = confidence.graph
     others = graph.constant(0.0).where(combined.winner, combined.probs)
     equal = graph.constant(0.0).where(combined.winner, np.ones(graph.n_classes))
-    others = others.where(others.sum(-1) > 0.0, equal)
+    others = others.where(others.sum(1) > 0.0, equal)
     probs = confidence.where(combined.winner, others.normalised() * (1.0 - confidence))
     return project(probs.normalised(), combined.winner, LABEL_MARGIN)

@@ -38,6 +38,7 @@ class _Options:
 
     missing: str
     n_threads: int | None
+    small_inputs_compiled: bool = False
 
 
 @dataclass

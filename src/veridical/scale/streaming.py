@@ -13,7 +13,7 @@ from veridical._outputs import check_outputs, check_replaced_directory
 from veridical._progress import Progress
 from veridical._version import __version__
 from veridical.calibrate import Calibrator
-from veridical.calibrate.base import check_calibrator
+from veridical.calibrate.registry import check_calibrator
 from veridical.calibrate.saving import fingerprint
 from veridical.combine.across_samples.consensus import (
     Consensus,
