@@ -172,3 +172,11 @@ def test_kernels_of_the_chosen_calibrator_are_loaded(rng):
     assert calibrator.load_kernels() is calibrator
     assert calibrator.fitted_calibrator.small_inputs_compiled
     np.testing.assert_allclose(calibrator.predict_proba(probs[:, :1]), expected, rtol=0, atol=1e-12)
+
+
+@LOADED
+@pytest.mark.parametrize("name", ["identity", "temperature", "spline", "ptde-kde", "irm"])
+def test_no_samples_have_no_answers(name, loaded, rng):
+    calibrator = fitted(name, rng, loaded)
+    results = calibrator.predict_all(np.empty((5, 0, 4)))
+    assert [result.shape for result in results] == [(0, 4), (0,), (0,)]
