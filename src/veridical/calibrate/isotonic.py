@@ -75,7 +75,8 @@ def interpolate(scores: Array, thresholds: Floats, values: Floats, n_threads: in
     def work(part: slice) -> None:
         fitted[part] = np.interp(scores[part], thresholds, values) + TIE_BREAKER * scores[part]
 
-    over_rows(work, scores.reshape(len(scores), -1), n_threads)
+    if len(scores):
+        over_rows(work, scores.reshape(len(scores), -1), n_threads)
     return fitted
 
 
