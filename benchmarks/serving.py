@@ -2,7 +2,7 @@
 
 Run ``python benchmarks/serving.py``.  CPU seconds are those of a process of its own, beside those of importing NumPy;
 latencies are medians and 99% quantiles of many requests, as ratios to ``np.mean`` and ``np.log`` on the same array,
-timed in turn.
+timed in turn: for a calibrator as it is loaded, and for one whose kernels are loaded (``load_kernels``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -91,44 +93,80 @@ def first_answers(console: Console) -> None:
     console.print(table)
 
 
-def latencies(work: Callable[[], object], peer: Callable[[], object], n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Microseconds of the two, one after the other, ``n`` times."""
-    ours, theirs = np.empty(n), np.empty(n)
-    for _ in range(20):
-        work()
-        peer()
+def latencies(calls: Sequence[Callable[[], object]], n: int) -> np.ndarray:
+    """(calls, n) microseconds of each call, in turn."""
+    times = np.empty((len(calls), n))
+    for call in calls * 20:
+        call()
     for i in range(n):
-        start = time.perf_counter()
-        work()
-        middle = time.perf_counter()
-        peer()
-        ours[i], theirs[i] = middle - start, time.perf_counter() - middle
-    return 1e6 * ours, 1e6 * theirs
+        for k, call in enumerate(calls):
+            start = time.perf_counter()
+            call()
+            times[k, i] = time.perf_counter() - start
+    return 1e6 * times
+
+
+def both_ways(method: str, n_sources: int, n_classes: int) -> dict[str, vd.calibrate.Calibrator]:
+    """A calibrator as a server reads it, answered by NumPy, and the same with its kernels loaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "calibrator.json"
+        fitted(method, n_sources, n_classes, 500 if n_classes > 100 else 2000).save(path)
+        return {"NumPy": vd.load_calibrator(path), "kernels": vd.load_calibrator(path).load_kernels()}
+
+
+def marked(ratio: float) -> str:
+    """The ratio, with a mark where it is above the limit."""
+    return f"{ratio:.1f}" + (" !" if ratio > MOST_RATIO else "")
 
 
 def small_requests(console: Console) -> None:
     """Latency of ``predict_confidence`` and ``predict_proba``."""
     table = Table(title=f"Latency in microseconds, and times np.mean + np.log on the same array (limit {MOST_RATIO:g})")
-    columns = ("S", "L", "N", "method", "call", "p50", "p99", "mean+log p50", "p99", "x p50", "x p99")
+    columns = ("S", "L", "N", "method", "call", "by", "p50", "p99", "mean+log p50", "p99", "x p50", "x p99")
     for column in columns:
-        table.add_column(column, justify="left" if column in ("method", "call") else "right")
+        table.add_column(column, justify="left" if column in ("method", "call", "by") else "right")
     for n_sources, n_classes in SHAPES:
-        for n_samples in BATCHES:
-            probs = ensemble(n_sources, n_samples, n_classes)
-            n = 2000 if probs.size < 20_000 else 300
-            for method in METHODS:
-                calibrator = fitted(method, n_sources, n_classes, 500 if n_classes > 100 else 2000)
+        for method in METHODS:
+            ways = both_ways(method, n_sources, n_classes)
+            for n_samples in BATCHES:
+                probs = ensemble(n_sources, n_samples, n_classes)
                 for call in ("predict_confidence", "predict_proba"):
-                    work = getattr(calibrator, call)
-                    ours, theirs = latencies(
-                        lambda work=work, probs=probs: work(probs),
-                        lambda probs=probs: (np.mean(probs, axis=0), np.log(probs)),
-                        n,
-                    )
-                    at = [np.quantile(times, q) for times in (ours, theirs) for q in (0.5, 0.99)]
-                    ratios = at[0] / at[2], at[1] / at[3]
-                    cells = [f"{value:.0f}" for value in at] + [f"{ratio:.1f}" for ratio in ratios]
-                    table.add_row(str(n_sources), str(n_classes), str(n_samples), method, call, *cells)
+                    works = [partial(getattr(calibrator, call), probs) for calibrator in ways.values()]
+                    times = latencies([*works, partial(mean_and_log, probs)], 1000 if probs.size < 20_000 else 200)
+                    at = np.quantile(times, (0.5, 0.99), axis=1).T
+                    for way, ours in zip(ways, at[:-1], strict=True):
+                        cells = [f"{value:.0f}" for value in (*ours, *at[-1])] + [marked(r) for r in ours / at[-1]]
+                        shape = str(n_sources), str(n_classes), str(n_samples)
+                        table.add_row(*shape, method, call.removeprefix("predict_"), way, *cells)
+    console.print(table)
+
+
+def mean_and_log(probs: np.ndarray) -> None:
+    """What the latencies are compared with."""
+    np.mean(probs, axis=0)
+    np.log(probs)
+
+
+def from_threads(console: Console, n_threads: int = 4) -> None:
+    """Median latency of single samples while other threads ask as well; answers are those of one thread."""
+    table = Table(title=f"Single samples from {n_threads} threads at once, S = 5, L = 10")
+    for column in ("method", "by", "p50", "mean+log p50", "x p50", "equal answers"):
+        table.add_column(column, justify="left" if column in ("method", "by") else "right")
+    samples = np.split(ensemble(5, 200, 10), 200, axis=1)
+    for method in METHODS:
+        for way, calibrator in both_ways(method, 5, 10).items():
+            expected = [calibrator.predict_proba(sample) for sample in samples]
+
+            def ask(seed: int, calibrator: vd.calibrate.Calibrator = calibrator) -> tuple[np.ndarray, list[np.ndarray]]:
+                one = samples[seed]
+                times = latencies([partial(calibrator.predict_proba, one), partial(mean_and_log, one)], 500)
+                return times, [calibrator.predict_proba(sample) for sample in samples]
+
+            with ThreadPoolExecutor(n_threads) as pool:
+                results = list(pool.map(ask, range(n_threads)))
+            ours, theirs = np.median(np.concatenate([times for times, _ in results], axis=1), axis=1)
+            equal = all(np.array_equal(a, b) for _, answers in results for a, b in zip(answers, expected, strict=True))
+            table.add_row(method, way, f"{ours:.0f}", f"{theirs:.0f}", marked(ours / theirs), "yes" if equal else "NO")
     console.print(table)
 
 
@@ -136,3 +174,4 @@ if __name__ == "__main__":
     console = Console(width=120)
     first_answers(console)
     small_requests(console)
+    from_threads(console)

@@ -37,7 +37,6 @@ from veridical.combine.pools import over_rows
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.combine.small_arrays import combine_array, plain_array
-from veridical.errors import ParameterError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.inputs import check_sources_axis
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
