@@ -61,9 +61,8 @@ def hv_of_few(scores, mean, label, tol, max_iter, tiny):
     sample, weight = np.zeros((padded, n_classes)), np.zeros(padded)
     scratch = Scratch(z, z, np.zeros(n_classes), np.zeros(padded), present, weight)
     hv = np.empty(n_samples)
-    outputs = Outputs(
-        mean, mean, hv, label, np.empty(n_samples), np.empty(n_samples, np.bool_), np.empty((0, n_samples))
-    )
+    unused, converged, no_trace = np.empty(n_samples), np.empty(n_samples, np.bool_), np.empty((0, n_samples))
+    outputs = Outputs(mean, mean, hv, label, unused, converged, no_trace, no_trace)
     for n in range(n_samples):
         for s in range(n_sources):
             for l in range(n_classes):

@@ -13,7 +13,7 @@ from veridical._extras import require
 from veridical._parallel import THREADS_IN_WORKERS
 from veridical._progress import Progress, check_progress
 from veridical.calibrate import Calibrator
-from veridical.calibrate.base import check_calibrator
+from veridical.calibrate.registry import check_calibrator
 from veridical.combine.truth import Truth
 from veridical.combine.truth_discovery import Missing
 from veridical.errors import DtypeError, LabelError, ParameterError, RechunkWarning, ShapeError, shown
