@@ -48,6 +48,7 @@ def test_labels_play_no_part_in_the_weights(rng):
     np.testing.assert_array_equal(honest.combiner_.weights, shuffled.combiner_.weights)
 
 
+@pytest.mark.compiled
 def test_temperature_on_the_consensus_is_better_than_on_the_mean():
     logits, labels = load_logits("cifar100-mixed-3")
     probs = softmax(logits)
@@ -58,7 +59,7 @@ def test_temperature_on_the_consensus_is_better_than_on_the_mean():
     assert losses["consensus"] < losses["mean"] - 0.03
 
 
-@pytest.mark.parametrize("n_sources", [3, 150])
+@pytest.mark.parametrize("n_sources", [3, pytest.param(150, marks=pytest.mark.compiled)])
 def test_saved_calibrators_keep_weights_and_dependence(rng, tmp_path, n_sources):
     probs, labels = mixed_ensemble(rng, noise=np.linspace(0.5, 2.0, n_sources))
     fitted = vd.Identity(combine="consensus").fit(probs, labels)
