@@ -153,7 +153,10 @@ def _tensor(values: Any) -> Any:
 def _jax_array(values: Any) -> Any:
     import jax
 
-    return jax.device_put(np.array(values))  # as it is: jax.numpy would compile a conversion
+    # As it is, because jax.numpy would compile a conversion, but for what JAX makes float32 and warns of.
+    array = np.array(values)
+    with np.errstate(over="ignore", under="ignore"):
+        return jax.device_put(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
 def _strict_array(values: Any) -> Any:

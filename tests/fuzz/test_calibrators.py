@@ -25,7 +25,7 @@ def check_distributions(probs, what):
     """Rows that sum to one, within the precision of their type."""
     probs = to_host(probs)
     assert ((probs >= 0) & (probs <= 1)).all(), f"{what}: {probs}"
-    assert np.allclose(probs.sum(axis=1), 1, atol=1e-4), f"{what}: {probs.sum(axis=1)}"
+    assert np.allclose(probs.sum(axis=-1), 1, atol=1e-4), f"{what}: {probs.sum(axis=-1)}"
 
 
 @pytest.mark.parametrize("name", vd.calibrators())

@@ -162,7 +162,8 @@ def test_saving_predictions(tmp_path_factory, data):
     if written is None:
         assert list(folder.iterdir()) == []
         return
-    again = vd.load(written)
+    again = check_call("load", vd.load, written)
+    assert again is not None
     np.testing.assert_array_equal(again.values.astype(np.float64), predictions.values.astype(np.float64), strict=False)
     if suffix != ".npy" and predictions.n_samples:
         np.testing.assert_array_equal(again.labels, predictions.labels)

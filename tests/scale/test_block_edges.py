@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -395,3 +396,17 @@ class TestPasses:
         first, second = (states.states["m"].compute() for states in (merged, other))
         assert first["accuracy"] == pytest.approx(second["accuracy"])
         assert first["ece"] == pytest.approx(second["ece"], abs=1e-9)
+
+
+@pytest.mark.parametrize("labels", [[0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 1, 0], [0, 0, 1]])
+def test_temperatures_of_all_samples_and_of_a_half_may_be_far_apart(labels):
+    logits = np.array([[[5.0, -740.0], [-740.0, 5.0], [5.0, -740.0]]] * 3)
+    blocked = vd.scale.open(logits, labels, kind="logits")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.VeridicalWarning)
+        fitted = vd.scale.fit_calibrator(blocked, method="temperature", random_state=1).calibrator
+        losses = [
+            vd.metrics.nll(labels, calibrator.predict_proba(vd.Predictions(logits, kind="logits")))
+            for calibrator in (fitted, vd.Temperature(kind="logits").fit(logits, labels))
+        ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6, abs=1e-9)

@@ -142,7 +142,7 @@ class TestFit:
         fitted = vd.Temperature().fit(scale.open(probs, labels, block_memory=BLOCK_MEMORY))
         assert fitted.temperature_ == pytest.approx(1 / 50)
         sums = TemperatureSums(vd.Temperature())
-        sums.centre_at(100.0)
+        sums.cover(3.0, 100.0)
         assert sums.nodes[:-1].max() == pytest.approx(np.log(50))
 
     @pytest.mark.parametrize("method", ["matrix", "ptde", "ets", "consensus+temperature"])

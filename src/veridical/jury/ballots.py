@@ -17,7 +17,7 @@ from veridical.errors import LabelError, MissingSourceError, ShapeError
 from veridical.jury.ids import as_id, in_order
 from veridical.predictions.arrays import as_array
 from veridical.predictions.sample_ids import check_sample_ids
-from veridical.predictions.validation import as_numbers, check_names, iterate_names
+from veridical.predictions.validation import as_numbers, check_names, entries_of
 
 #: More names than this are not classes.
 MOST_CLASSES = 1 << 20
@@ -130,7 +130,7 @@ def ballots_of_labels(
         )
     n_sources, n_items = numbers.shape
     names = check_names(source_names, n_sources, "source") or tuple(str(s) for s in range(n_sources))
-    ids = range(n_items) if item_ids is None else iterate_names(item_ids, "item_ids are", f"a list of {n_items} ids")
+    ids = range(n_items) if item_ids is None else entries_of(item_ids, "item_ids are", f"a list of {n_items} ids")
     # No more than shows that there are too many, however long the ids go on.
     ids = check_sample_ids([as_id(name) for name in islice(ids, n_items + 1)], n_items, "item_ids").tolist()
     sources, items = np.nonzero(numbers >= 0)

@@ -26,7 +26,7 @@ from veridical.jury.columns import (
     one_of,
 )
 from veridical.jury.ids import as_id, in_order
-from veridical.predictions.validation import check_names, iterate_names
+from veridical.predictions.validation import check_names, entries_of
 
 #: How far from one the probabilities of a row may sum.
 _SUM_TOLERANCE = 1e-3
@@ -75,7 +75,7 @@ def check_classes(classes: Any) -> list[str] | None:
     if classes is None:
         return None
     # No more than shows that there are too many, however long the names go on.
-    names = [as_id(name) for name in islice(iterate_names(classes, "classes is"), MOST_CLASSES + 1)]
+    names = [as_id(name) for name in islice(entries_of(classes, "classes is"), MOST_CLASSES + 1)]
     if len(names) > MOST_CLASSES:
         raise ParameterError(f"classes has more than {MOST_CLASSES:,} names; give the classes of one question.")
     check_names(names, len(names), "class")

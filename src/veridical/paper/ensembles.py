@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from veridical._atomic import as_path
 from veridical.data import load_demo
-from veridical.errors import LabelError, ParameterError, ShapeError
+from veridical.errors import LabelError, ParameterError, ShapeError, shown
 from veridical.evaluation.engine import Engine
 from veridical.predictions import Predictions
 from veridical.predictions.files import load
-from veridical.predictions.validation import Kind, check_integer
+from veridical.predictions.validation import Kind, check_integer, entries_of
 
+#: A list that goes on longer is refused by what its first entries are.
+_MOST_ENTRIES = 1 << 20
 #: Data sets, architectures and ensembles as files spell them (in lower case, without punctuation) -> as the paper does.
 _DATASETS = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "imagenet": "ImageNet"}
 _ARCHITECTURES = {
@@ -100,6 +105,7 @@ def recognise(path: str | Path) -> EnsembleName:
     >>> print(recognise("runs/my_models.npz"))
     my_models
     """
+    as_path(path)
     full = Path(path) if Path(path).name not in ("", "..") else Path(path).resolve()  # "." is a directory of members
     last = full.name or str(full)
     stem = _ENDINGS.sub("", last) or last
@@ -179,6 +185,7 @@ def open_ensembles(
     >>> print(paper.open_ensembles()[0].name)
     CIFAR10 ResNet8 (deep ensemble)
     """
+    paths, labels = _as_paths(paths, "paths"), _as_paths(labels, "labels")
     if not paths:
         if labels:
             raise ParameterError("there are labels without predictions; the shipped ensemble has its own.")
@@ -214,10 +221,35 @@ def _with_distinct_names(ensembles: list[Ensemble], paths: Sequence[str | Path])
     ]
 
 
-def check_sources(sources: Sequence[int], ensemble: Ensemble) -> list[int]:
-    """Numbers of sources, ascending and each once; one that exceeds the ensemble is an error."""
-    numbers = sorted({check_integer(n, "a number of sources", 1) for n in sources})
+def _as_paths(paths: Any, what: str) -> list[str | Path]:
+    """A list of paths."""
+    listed = list(islice(entries_of(paths, f"{what} are", "a list of files"), _MOST_ENTRIES))
+    for path in listed:
+        as_path(path)
+    return listed
+
+
+def check_ensembles(ensembles: Any) -> list[Ensemble]:
+    """A list of ensembles, as :func:`open_ensembles` gives it."""
+    needed = "what veridical.paper.open_ensembles returns"
+    listed = list(islice(entries_of(ensembles, "ensembles are", needed), _MOST_ENTRIES))
+    for place, ensemble in enumerate(listed):
+        if not isinstance(ensemble, Ensemble):
+            raise ParameterError(
+                f"ensemble {place} is {shown(ensemble)}; give what veridical.paper.open_ensembles returns."
+            )
+    return listed
+
+
+def check_sources(sources: Sequence[int] | None, ensemble: Ensemble, usual: Sequence[int]) -> list[int]:
+    """Numbers of sources, ascending and each once, or the usual ones; one that exceeds the ensemble is an error."""
+    if sources is None or (isinstance(sources, (list, tuple)) and not sources):
+        sources = usual
     n_sources = ensemble.predictions.n_sources
+    listed = islice(entries_of(sources, "sources are", "a list of whole numbers"), _MOST_ENTRIES)
+    numbers = sorted({check_integer(n, "a number of sources", 1) for n in listed})
+    if not numbers:
+        raise ParameterError("there are no numbers of sources; give at least one.")
     if numbers[-1] > n_sources:
         raise ParameterError(
             f"{ensemble.name} has {n_sources} source{'s' * (n_sources != 1)} and --sources asks for {numbers[-1]}; ask "

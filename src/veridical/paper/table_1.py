@@ -13,7 +13,7 @@ from veridical.evaluation.source_sweep import DEFAULT_RULES, DiscoveryRule, swee
 from veridical.metrics.registry import SUMMARY_METRICS
 from veridical.metrics.sample import Sample
 from veridical.metrics.table import summary_of
-from veridical.paper.ensembles import Ensemble, check_sources
+from veridical.paper.ensembles import Ensemble, check_ensembles, check_sources
 from veridical.paper.extended import BOOTSTRAP_NOTE, Extended, pairs_of, with_intervals
 from veridical.paper.tables import PairedDifference, Row, Table, Value, with_best_marked, with_published
 from veridical.predictions.validation import check_integer
@@ -90,10 +90,11 @@ def table1(
     >>> round(table.row("DE").values["ece"].mean, 4)
     0.0545
     """
+    ensembles = check_ensembles(ensembles)
     rules, report = rules_of(updates), check_progress(progress)
     rows, pairs = list[Row](), list[PairedDifference]()
     for done, ensemble in enumerate(ensembles):
-        steps = check_sources(sources or default_sources(ensemble.predictions.n_sources), ensemble)
+        steps = check_sources(sources, ensemble, default_sources(ensemble.predictions.n_sources))
         report(done, len(ensembles), f"{ensemble.name}: DE, TDE, aTDE with {', '.join(map(str, steps))} sources")
         sweep = sweep_sources(ensemble.engine(steps[-1], n_threads), steps, list(rules.values()))
         for n in steps:

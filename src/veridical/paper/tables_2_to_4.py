@@ -17,7 +17,7 @@ from veridical.evaluation.outcomes import Outcome
 from veridical.evaluation.repeated_halves import run_halves
 from veridical.metrics.registry import SUMMARY_METRICS
 from veridical.metrics.table import Summary, summary_of
-from veridical.paper.ensembles import Ensemble, check_sources
+from veridical.paper.ensembles import Ensemble, check_ensembles, check_sources
 from veridical.paper.extended import HALVES_NOTE, Extended, pairs_of, with_intervals
 from veridical.paper.published import published_sources
 from veridical.paper.tables import PairedDifference, Row, Table, Value, with_best_marked, with_published
@@ -46,12 +46,11 @@ _TEMPERATURES_NOTE = (
 
 def posthoc_sources(ensemble: Ensemble, sources: Sequence[int] | None) -> list[int]:
     """The numbers that are asked for; else those of the paper, as far as there are so many sources; else all."""
+    check_ensembles([ensemble])
     n_sources = ensemble.predictions.n_sources
-    if sources:
-        return check_sources(sources, ensemble)
     name = ensemble.name
     published = published_sources(name.dataset, name.architecture, name.ensemble, ("2", "3", "4"))
-    return [n for n in published if n <= n_sources] or [n_sources]
+    return check_sources(sources, ensemble, [n for n in published if n <= n_sources] or [n_sources])
 
 
 def _method(label: str, calibrator: str, literal_batch: int | None, **parameters: Any) -> Method:
@@ -110,6 +109,7 @@ def posthoc_tables(
     progress: Progress | None = None,
 ) -> list[Table]:
     """Several of Tables 2 to 4 from the same fits; the parameters are those of :func:`table2`."""
+    ensembles = check_ensembles(ensembles)
     rows: dict[str, list[Row]] = {table: [] for table in tables}
     pairs: dict[str, list[PairedDifference]] = {table: [] for table in tables}
     report = check_progress(progress)

@@ -188,7 +188,7 @@ def check_labels(labels: Any, n_samples: int, n_classes: int) -> npt.NDArray[np.
     return array.astype(np.int64, copy=False)
 
 
-def iterate_names(names: Any, what: str, needed: str = "a list of names") -> Iterator[Any]:
+def entries_of(names: Any, what: str, needed: str = "a list of names") -> Iterator[Any]:
     """The entries of a sequence; ``what`` begins the message.
 
     One text is not a list of its letters, and sets have no order.
@@ -207,7 +207,7 @@ def check_names(names: Any, expected: int, what: str) -> tuple[str, ...] | None:
         return None
     many = f"{what}es" if what == "class" else f"{what}s"
     # No more than shows that there are too many, however long the names go on.
-    listed = list(islice(iterate_names(names, f"{what} names are", f"a list of {expected} strings"), expected + 1))
+    listed = list(islice(entries_of(names, f"{what} names are", f"a list of {expected} strings"), expected + 1))
     if len(listed) != expected:
         too_many = len(names) if isinstance(names, Sized) else f"more than {expected}"
         count = too_many if listed[expected:] else len(listed)

@@ -74,7 +74,8 @@ class Fitting:
         self._predictions, self._calibrators, self._random_state = predictions, dict(calibrators), random_state
         self._in_part = in_part
         self.parts = (_Part(), _Part())
-        self._centres: dict[str, float] = {}
+        #: What the temperatures of a pass cover, in ln(1/T); it only grows, so that there is a last pass.
+        self._ranges: dict[str, tuple[float, float]] = {}
         chosen = [name for name, each in calibrators.items() if not each.fits_pairs() and not _is_temperature(each)]
         self._needs_subsample = bool(chosen)
         self._subsample: list[Predictions] = []
@@ -87,16 +88,18 @@ class Fitting:
             report = Throughput(progress, self._predictions, "fit", n_passes)
             for _ in run_pass(self._predictions, self._gather, report):
                 pass
-            missing = {
-                name: edge
+            missing = [
+                (name, *which.temperatures[name].wider(edge))
                 for name in self.parts[0].temperatures
                 for which in (self.whole(), self.parts[0])
                 for temperature, edge in [which.temperatures[name].solve()]
                 if temperature is None
-            }
+            ]
             if not missing:
                 return
-            self._centres |= missing
+            for name, lowest, highest in missing:  # all samples and the part may need temperatures that are far apart
+                before = self._ranges.get(name, (lowest, highest))
+                self._ranges[name] = min(lowest, before[0]), max(highest, before[1])
             self.parts, self._subsample, self._positions = (_Part(), _Part()), [], []
 
     def _gather(self, block: Block) -> None:
@@ -146,8 +149,8 @@ class Fitting:
             other = next((each for each in known if each.nodes is not None), None)
             sums = part.temperatures[name] = TemperatureSums(calibrator) if other is None else other.like()
         if sums.nodes is None:
-            if name in self._centres:
-                sums.centre_at(self._centres[name])
+            if name in self._ranges:
+                sums.cover(*self._ranges[name])
             elif samples.size:
                 sums.set_nodes(taken, labels)
         if sums.nodes is not None and samples.size:

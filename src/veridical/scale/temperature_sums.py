@@ -16,6 +16,7 @@ _LARGEST = math.log(50.0)
 #: Nodes on both sides of the temperature of the first block, and the distance between them.  The derivative of the loss
 #: by ln(1/T) is smooth; a cubic spline through its values is wrong by less than 1e-7 of the temperature.
 _N_NODES, _STEP = 8, 0.06
+_SPAN = _N_NODES * _STEP
 
 
 class TemperatureSums:
@@ -46,13 +47,14 @@ class TemperatureSums:
         """Choose the temperatures around the best one of these samples."""
         logs = log_probabilities(combined.probs, self._n_threads)
         temperature, _ = search_temperature(logs, labels, self._loss, self._n_threads, tolerance=1e-3)
-        self.centre_at(-math.log(temperature))
+        centre = min(max(-math.log(temperature), -_LARGEST + _SPAN), _LARGEST - _SPAN)
+        self.cover(centre - _SPAN, centre + _SPAN)
 
-    def centre_at(self, centre: float) -> None:
-        """Temperatures around exp(-centre), within the bounds."""
-        span = _N_NODES * _STEP
-        centre = min(max(centre, -_LARGEST + span), _LARGEST - span)
-        self.nodes = np.append(centre + _STEP * np.arange(-_N_NODES, _N_NODES + 1), 0.0)
+    def cover(self, lowest: float, highest: float) -> None:
+        """Temperatures from exp(-highest) to exp(-lowest), within the bounds."""
+        lowest, highest = max(lowest, -_LARGEST), min(highest, _LARGEST)
+        n_steps = math.ceil((highest - lowest) / _STEP - 1e-9)
+        self.nodes = np.append(np.linspace(lowest, highest, n_steps + 1), 0.0)
         self.sums, self.n_samples = np.zeros((len(self.nodes), 2)), 0
 
     def update(self, combined: Combined, labels: Labels) -> None:
@@ -70,8 +72,13 @@ class TemperatureSums:
         merged.sums, merged.n_samples = self.sums + other.sums, self.n_samples + other.n_samples
         return merged
 
+    def wider(self, edge: float) -> tuple[float, float]:
+        """The range to cover in another pass: this one, and beyond the edge where the loss still falls."""
+        assert self.nodes is not None
+        return min(float(self.nodes[0]), edge - 2 * _SPAN), max(float(self.nodes[-2]), edge + 2 * _SPAN)
+
     def solve(self) -> tuple[float | None, float]:
-        """(temperature, the node to continue at): the temperature is None if the minimum is beyond the nodes."""
+        """(temperature, the node to continue beyond): the temperature is None if the minimum is beyond the nodes."""
         assert self.nodes is not None
         nodes = self.nodes[:-1]
         inverse = np.exp(self.nodes)

@@ -15,7 +15,7 @@ from veridical.combine.array_inputs import load
 from veridical.combine.on_arrays import CombinedArrays
 from veridical.errors import ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
-from veridical.predictions.validation import KINDS, check_choice
+from veridical.predictions.validation import KINDS, as_numbers, check_choice, entries_of
 
 
 class CalibratedEnsemble(nn.Module):
@@ -53,7 +53,7 @@ class CalibratedEnsemble(nn.Module):
 
     def __init__(self, modules: Iterable[nn.Module], calibrator: Calibrator, kind: str = "logits") -> None:
         super().__init__()
-        members = list(modules)
+        members = list(entries_of(modules, "modules are", "a list of nn.Module"))
         for place, member in enumerate(members):
             if not isinstance(member, nn.Module):
                 raise ParameterError(f"module {place} is {shown(member)}; give an nn.Module.")
@@ -97,7 +97,10 @@ class CalibratedEnsemble(nn.Module):
         was_training = self.training
         self.eval()
         try:
-            parts = [(self.scores(inputs).float().cpu(), torch.as_tensor(labels).cpu()) for inputs, labels in batches]
+            parts = [
+                (self.scores(inputs).float().cpu(), _as_labels(labels))
+                for inputs, labels in map(_as_pair, entries_of(batches, "batches are", "pairs (inputs, labels)"))
+            ]
         finally:
             self.train(was_training)
         if not parts:
@@ -108,3 +111,15 @@ class CalibratedEnsemble(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.calibrator!r}, kind={self.kind!r}"
+
+
+def _as_pair(batch: Any) -> tuple[Any, Any]:
+    """The inputs and labels of a batch."""
+    if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+        raise ParameterError(f"a batch is {shown(batch)}; give a pair (inputs, labels).")
+    return batch[0], batch[1]
+
+
+def _as_labels(labels: Any) -> torch.Tensor:
+    """The labels of a batch as a tensor on the host."""
+    return labels.cpu() if isinstance(labels, torch.Tensor) else torch.from_numpy(as_numbers(labels, "the labels"))

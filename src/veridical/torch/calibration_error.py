@@ -54,13 +54,16 @@ class CalibrationError:
     ) -> None:
         self.metric = check_choice(metric, METRICS, "metric")
         self.kind = check_choice(kind, ("probs", "logits"), "kind")
+        self.state = CalibrationState(n_cells)
         self.n_bins = check_integer(n_bins, "n_bins", 1, n_cells)
         self.sync_on_compute = sync_on_compute
-        self.state = CalibrationState(n_cells)
         self._device: Any = torch.device("cpu")
 
     def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
         """Add a batch: (N, L) scores with N labels, or N confidences with N booleans (was the prediction right?)."""
+        for name, values in (("preds", preds), ("target", target)):
+            if not isinstance(values, torch.Tensor):
+                raise ParameterError(f"{name} is {shown(values)}; give a tensor.")
         self.state.update(*self._batch(preds, target))
         self._device = preds.device
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from torch import nn
 
+from veridical._atomic import as_path
 from veridical._outputs import check_outputs
 from veridical.errors import ParameterError, ShapeError
 from veridical.predictions import Predictions
@@ -83,7 +83,7 @@ def predict_dataset(
     20
     """
     check_outputs({"out": out}, [data, checkpoints])
-    is_run = (Path(checkpoints) / "run.json").is_file()
+    is_run = (as_path(checkpoints) / "run.json").is_file()
     ensemble = load_ensemble(checkpoints) if is_run else None
     dataset = dataset or (ensemble.settings["dataset"] if ensemble else None)
     if dataset is None:

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from veridical._atomic import as_path
 from veridical._extras import require
-from veridical.errors import InvalidInputError, LabelError, NotFiniteError, ParameterError, ShapeError
+from veridical.errors import InvalidInputError, LabelError, NotFiniteError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
-from veridical.predictions.validation import KINDS, Kind, check_choice, check_integer, check_names
+from veridical.predictions.validation import KINDS, Kind, check_choice, check_integer, check_names, entries_of
 from veridical.training.prediction_file import PredictionsFile
 
 _Array = npt.NDArray[Any]
@@ -82,6 +82,10 @@ def collect_predictions(
         raise ParameterError(f"{out} does not end with .npz; predictions are written as .npz.")
     if kind is not None:
         check_choice(kind, KINDS, "kind")
+    try:
+        np.dtype(dtype)
+    except Exception:  # NumPy raises several types
+        raise ParameterError(f"dtype is {shown(dtype)}; give a type of real numbers, such as numpy.float32.") from None
     passes = _passes(models, mc_samples, device, precision, random_state)
     first = next(passes, None)
     if first is None:
@@ -227,7 +231,7 @@ def _passes(models: Any, mc_samples: int | None, device: Any, precision: str, ra
         check_integer(mc_samples, "mc_samples", 1)
         if not _is_module(models):
             raise ParameterError("mc_samples is for one torch module with dropout; remove it for several models.")
-    for model in [models] if is_single else models:
+    for model in [models] if is_single else entries_of(models, "models are", "a list of modules or classifiers"):
         if hasattr(model, "predict_proba"):
             yield _ClassifierPass(model)
         elif _is_module(model):

@@ -7,16 +7,15 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from veridical._atomic import atomic_file
-from veridical._progress import Progress
-from veridical.errors import DatasetError, ParameterError, ShapeError
+from veridical._atomic import as_path, atomic_file
+from veridical._progress import Progress, check_progress
+from veridical.errors import DatasetError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.files import load
 from veridical.predictions.validation import check_choice, check_integer, check_seed
@@ -122,7 +121,7 @@ def load_ensemble(directory: str | os.PathLike[str]) -> TrainedEnsemble:
     >>> training.load_ensemble("run").predictions().n_samples
     20
     """
-    run = RunDirectory(Path(directory))
+    run = RunDirectory(as_path(directory))
     settings, members = run.settings(), run.finished_members()
     if not members:
         raise DatasetError(f"{run.path} has no finished member yet; run the training command again to continue.")
@@ -207,6 +206,10 @@ def train_ensemble(
         members = 5
     if isinstance(recipe, str):
         recipe = RECIPES[check_choice(recipe, RECIPES, "recipe")]
+    if progress is not None:
+        check_progress(progress)
+    if not isinstance(recipe, Recipe):
+        raise ParameterError(f"recipe is {shown(recipe)}; give the name of one, or a veridical.training.Recipe.")
     _check_images(train, test, arch)
     recipe, trajectories = plan(method, recipe, members, _seeds(random_state, members or 1))
     recipe = replace(recipe, batch_size=min(recipe.batch_size, len(train)))
@@ -349,6 +352,9 @@ class _Trainer:
 
 
 def _check_images(train: ImageSet, test: ImageSet | None, arch: str) -> None:
+    for name, images in (("train", train), ("test", test)):
+        if not isinstance(images, ImageSet) and (name == "train" or images is not None):
+            raise ParameterError(f"{name} is {shown(images)}; give a veridical.training.ImageSet.")
     check_image_shape(arch, train.image_shape)
     if len(train) < 2:
         raise DatasetError(f"there is {len(train)} training image; at least two are needed.")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from veridical.errors import ParameterError
-from veridical.predictions.validation import Kind
+from veridical.predictions.validation import Kind, as_numbers
 from veridical.training.devices import autocast, preserve_random_state, resolve_device, resolve_precision
 
 
@@ -33,7 +33,7 @@ class ModulePass:
         self._batch = 0
 
     def __call__(self, inputs: Any) -> npt.NDArray[Any]:
-        values = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.asarray(inputs))
+        values = inputs if isinstance(inputs, Tensor) else torch.from_numpy(as_numbers(inputs, "a batch of inputs"))
         modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
         try:

@@ -18,9 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from veridical._atomic import as_path
 from veridical._names import natural_order
 from veridical.errors import CheckpointError, CorruptFileError, DatasetError, ParameterError
-from veridical.predictions.validation import check_choice
+from veridical.predictions.validation import check_choice, entries_of
 from veridical.training.architectures import ARCHITECTURES, build
 from veridical.training.checkpoints import load_tensors, put_weights
 from veridical.training.data.images import Normalisation
@@ -129,7 +130,7 @@ def load_checkpoint(
     is_zoo = layout == "pytorch-ensembles"
     if is_zoo and arch not in _ZOO_ARCHITECTURES:
         raise ParameterError(f"the pytorch-ensembles zoo has no {arch}; it has: {', '.join(_ZOO_ARCHITECTURES)}.")
-    tensors = load_tensors(path)[0] if Path(path).suffix == ".safetensors" else _load_torch_file(path)
+    tensors = load_tensors(path)[0] if as_path(path).suffix == ".safetensors" else _load_torch_file(path)
     if is_zoo:
         tensors = {our_name(name, arch): tensor for name, tensor in tensors.items()}
     with preserve_random_state(torch.device("cpu")):  # the initial weights are replaced
@@ -178,7 +179,7 @@ def find_checkpoints(directory: str | os.PathLike[str]) -> list[Path]:
     >>> [path.name for path in training.find_checkpoints(".")]
     ['net_2.pt', 'net_10.pt']
     """
-    folder = Path(directory)
+    folder = as_path(directory)
     if folder.is_file():
         return [folder]
     files = [
@@ -215,5 +216,5 @@ def load_checkpoints(
     >>> len(list(training.load_checkpoints([Path("net.pt")], "resnet8", 10)))
     1
     """
-    for path in paths:
+    for path in entries_of(paths, "paths are", "a list of files"):
         yield load_checkpoint(path, arch, n_classes, in_channels=in_channels, layout=layout)

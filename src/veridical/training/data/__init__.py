@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
-from pathlib import Path
 
+from veridical._atomic import as_path
 from veridical.errors import DatasetError, VeridicalError
 from veridical.predictions.validation import check_choice, check_integer
 from veridical.training.data.images import ImageSet, Normalisation
@@ -62,7 +62,7 @@ def load_dataset(
     """
     check_choice(name, DATASETS, "dataset")
     check_choice(split, SPLITS, "split")
-    path = Path(data).expanduser()
+    path = as_path(data).expanduser()
     reader = importlib.import_module(f"{__name__}.{DATASETS[name]}")
     if not path.exists():
         raise DatasetError(f"{path} does not exist; {reader.REQUIRED[name]}.")

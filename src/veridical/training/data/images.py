@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import DtypeError, LabelError, ShapeError
+from veridical.errors import DtypeError, LabelError, ParameterError, ShapeError, shown
 from veridical.predictions.validation import check_labels, check_names
 
 Pixels = npt.NDArray[np.uint8]
@@ -115,6 +115,8 @@ class ImageSet:
         """
         if isinstance(images, np.ndarray):
             images = _check_pixels(images)
+        elif not isinstance(getattr(images, "shape", None), tuple):
+            raise ParameterError(f"images are {shown(images)}; give a uint8 array of shape (N, H, W, C) or (N, H, W).")
         n_images = images.shape[0]
         if n_classes is None:
             n_classes = len(class_names) if class_names is not None else count_classes(labels)
