@@ -2,7 +2,8 @@
 
 Run ``python benchmarks/serving.py``.  CPU seconds are those of a process of its own, beside those of importing NumPy;
 latencies are medians and 99% quantiles of many requests, as ratios to ``np.mean`` and ``np.log`` on the same array,
-timed in turn: for a calibrator as it is loaded, and for one whose kernels are loaded (``load_kernels``).
+timed in turn, for a calibrator as it is loaded and for one whose kernels are loaded (``load_kernels``).  Requests
+during which the scheduler gave the core to another process are left out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 import numpy as np
 from rich.console import Console
@@ -94,16 +100,24 @@ def first_answers(console: Console) -> None:
 
 
 def latencies(calls: Sequence[Callable[[], object]], n: int) -> np.ndarray:
-    """(calls, n) microseconds of each call, in turn."""
+    """(calls, n) microseconds of each call, in turn; NaN where the scheduler gave the core to another process."""
     times = np.empty((len(calls), n))
     for call in calls * 20:
         call()
     for i in range(n):
         for k, call in enumerate(calls):
+            before = interruptions()
             start = time.perf_counter()
             call()
             times[k, i] = time.perf_counter() - start
+            if interruptions() != before:
+                times[k, i] = np.nan
     return 1e6 * times
+
+
+def interruptions() -> int:
+    """How often this thread had to leave its core; on Windows, which does not count, always 0."""
+    return 0 if resource is None else resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
 
 
 def both_ways(method: str, n_sources: int, n_classes: int) -> dict[str, vd.calibrate.Calibrator]:
@@ -133,7 +147,7 @@ def small_requests(console: Console) -> None:
                 for call in ("predict_confidence", "predict_proba"):
                     works = [partial(getattr(calibrator, call), probs) for calibrator in ways.values()]
                     times = latencies([*works, partial(mean_and_log, probs)], 1000 if probs.size < 20_000 else 200)
-                    at = np.quantile(times, (0.5, 0.99), axis=1).T
+                    at = np.nanquantile(times, (0.5, 0.99), axis=1).T
                     for way, ours in zip(ways, at[:-1], strict=True):
                         cells = [f"{value:.0f}" for value in (*ours, *at[-1])] + [marked(r) for r in ours / at[-1]]
                         shape = str(n_sources), str(n_classes), str(n_samples)
@@ -164,7 +178,7 @@ def from_threads(console: Console, n_threads: int = 4) -> None:
 
             with ThreadPoolExecutor(n_threads) as pool:
                 results = list(pool.map(ask, range(n_threads)))
-            ours, theirs = np.median(np.concatenate([times for times, _ in results], axis=1), axis=1)
+            ours, theirs = np.nanmedian(np.concatenate([times for times, _ in results], axis=1), axis=1)
             equal = all(np.array_equal(a, b) for _, answers in results for a, b in zip(answers, expected, strict=True))
             table.add_row(method, way, f"{ours:.0f}", f"{theirs:.0f}", marked(ours / theirs), "yes" if equal else "NO")
     console.print(table)

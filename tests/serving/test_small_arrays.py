@@ -181,3 +181,16 @@ def test_no_samples_have_no_answers(name, loaded, rng):
     calibrator = fitted(name, rng, loaded)
     results = calibrator.predict_all(np.empty((5, 0, 4)))
     assert [result.shape for result in results] == [(0, 4), (0,), (0,)]
+
+
+@LOADED
+def test_sources_on_the_last_axis(loaded, rng):
+    """As many samples as classes and sources: shapes do not tell the axes."""
+    probs, labels = labelled_ensemble(rng, n_sources=4, n_samples=300)
+    calibrator = vd.PTDE(sources_axis=2, random_state=0).fit(np.moveaxis(probs, 0, 2), labels)
+    calibrator = calibrator.load_kernels() if loaded else calibrator
+    some = random_ensemble(rng, 4, 4, 4)
+    assert isinstance(calibrator._combine_in_shape(np.moveaxis(some, 0, 2))[0], CombinedArray)
+    expected = calibrator.predict_all(vd.Predictions(some))
+    for quick, ordinary in zip(calibrator.predict_all(np.moveaxis(some, 0, 2)), expected, strict=True):
+        np.testing.assert_allclose(quick, ordinary, rtol=0, atol=1e-12)

@@ -15,7 +15,7 @@ def command(everything: bool, as_json: bool, quiet: bool) -> None:
     """Compile the kernels ahead of time, as for a container image.
 
     Later processes load them from disk: from NUMBA_CACHE_DIR where that is set, else from beside the package.
-    Inputs of at most 64 samples need no kernels.
+    Inputs of at most 64 samples need no kernels, unless load_kernels was called.
 
     \b
     Example (Dockerfile):

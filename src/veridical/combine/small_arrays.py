@@ -94,8 +94,8 @@ def combine_array(values: Array, kind: Kind, sources_axis: int, options: Combine
     """The mean of a small array of valid scores whose labels are clear; None for everything else."""
     if values.ndim != 3 or values.dtype not in _EXACT:
         return None
-    if sources_axis == 1:
-        values = values.swapaxes(0, 1)
+    if sources_axis:
+        values = np.moveaxis(values, sources_axis, 0)
     _, n_samples, n_classes = values.shape
     if not values.size or not is_small(n_samples, values.size):
         return None
