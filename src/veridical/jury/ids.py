@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from veridical.predictions.sample_ids import text_of_id
+
+#: Types whose values are equal only where their texts are: objects of others may do anything when they are compared.
+_SHARED = frozenset({int, str, np.int32, np.int64, np.str_})
 
 
 def as_id(value: Any) -> str:
@@ -27,6 +30,27 @@ def as_id(value: Any) -> str:
             return ""
         return str(int(value)) if float(value).is_integer() else repr(float(value))
     return text_of_id(value, "an id or a label").strip()
+
+
+def as_ids(values: Iterable[Any]) -> list[str]:
+    """:func:`as_id` of each; equal values share one text, since a table names an item once for each vote on it.
+
+    Examples
+    --------
+    >>> as_ids([7, 7.0, " q1 "])
+    ['7', '7', 'q1']
+    """
+    texts: dict[tuple[type, Any], str] = {}
+
+    def text_of(value: Any) -> str:
+        if type(value) not in _SHARED:
+            return as_id(value)
+        key = type(value), value
+        if key not in texts:
+            texts[key] = as_id(value)
+        return texts[key]
+
+    return [text_of(value) for value in values]
 
 
 def canonical_number(text: str) -> str:

@@ -25,7 +25,7 @@ from veridical.jury.columns import (
     has_column,
     one_of,
 )
-from veridical.jury.ids import as_id, in_order
+from veridical.jury.ids import as_id, as_ids, in_order
 from veridical.predictions.validation import check_names, entries_of
 
 #: How far from one the probabilities of a row may sum.
@@ -52,8 +52,7 @@ def ballots_of_table(
         All classes, in order; a vote for any other is an error.  By default the classes are those that have votes.
     """
     check_lengths(columns, where)
-    ids = [as_id(value) for value in column(columns, ITEM, where)]
-    names = [as_id(value) for value in column(columns, SOURCE, where)]
+    ids, names = (as_ids(column(columns, name, where)) for name in (ITEM, SOURCE))
     for what, values in (("item", ids), ("source", names)):
         if "" in values:
             raise FileFormatError(
@@ -91,7 +90,7 @@ def _numbered(names: Sequence[str]) -> tuple[list[str], Any]:
 
 def _labels(columns: Columns, where: str, classes: Sequence[str] | None) -> tuple[list[str], Any, Any, Any, list[str]]:
     """Classes; row, label and value of each vote; notes."""
-    texts = [as_id(value) for value in column(columns, LABEL, where)]
+    texts = as_ids(column(columns, LABEL, where))
     class_names = [*classes] if classes is not None else in_order({*texts} - {""})
     places = {name: l for l, name in enumerate(class_names)} | {"": -1}
     unknown = next((row for row, text in enumerate(texts) if text not in places), None)
