@@ -133,7 +133,8 @@ def _second_camp(evidence: Evidence, factor: Factor, n_threads: int | None) -> S
     np.maximum(pairs, 0.0, out=pairs)
     pairs *= evidence.visible
     pairs *= independence
-    pairs *= 1.0 - copies
+    for row, of_source in zip(pairs, copies, strict=True):  # of thousands of sources, matrices are large
+        row *= 1.0 - of_source
     loadings = pairs.sum(axis=1)
     for _ in range(_POWER_STEPS):
         size = float(np.sqrt(loadings @ loadings))
