@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+import torch
 from odd_values import Hostile, nested
 from programs import veridical_in_process
 from rule import check_call, check_command, check_sentence
@@ -133,6 +134,9 @@ REFUSED = {
     "objects as candidates": lambda: vd.Auto(candidates=object()).fit(PROBS, LABELS),
     "object as a title": lambda: vd.build_report(PROBS, LABELS, title=object()),
     "object as methods": lambda: vd.evaluate(PROBS, LABELS, methods=object()),
+    "axis of tensors as an array": lambda: vd.discover(
+        torch.tensor(PROBS, requires_grad=True), sources_axis=np.arange(3)
+    ),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
 }

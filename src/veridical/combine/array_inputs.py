@@ -19,6 +19,7 @@ from veridical.arrays.truth import (
 )
 from veridical.errors import DtypeError, ParameterError
 from veridical.predictions import Predictions
+from veridical.predictions.inputs import check_sources_axis
 from veridical.predictions.validation import INPUT_KINDS, InputKind, check_choice, tolerance_of
 
 
@@ -124,6 +125,7 @@ def _checked(xp: Any, values: Any, *, kind: str, skip_missing: bool, tolerance: 
 
 def _check_form(xp: Any, foreign: Foreign, kind: InputKind, axis: Any) -> None:
     """Refuse shapes and dtypes that the host refuses, in the same words."""
+    check_sources_axis(axis)
     parts = foreign.parts
     for part in parts:
         if not xp.isdtype(part.dtype, ("real floating", "integral", "bool")):
