@@ -299,7 +299,7 @@ def clean(folder: Path) -> None:
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
-@hunted(100)
+@hunted(50)
 @given(
     st.lists(
         st.sampled_from((*COMMANDS, *TEXTS, "--json", "--quiet", "--help", "--version", "usual.npz", "--out")),

@@ -93,7 +93,7 @@ def gold_of(truth: Any, form: str) -> list[Any]:
     ]
 
 
-@hunted(25)
+@hunted(10)
 @given(st.data())
 def test_jury(tmp_path_factory, data):
     """An answer for each item with votes, findings about jurors, and nothing that JSON or a table cannot hold."""

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.compiled
 
 
-@hunted(40)
+@hunted(10)
 @given(st.data())
 def test_networks_and_data_from_odd_arguments(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("data")

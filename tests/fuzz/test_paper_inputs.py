@@ -20,7 +20,7 @@ matplotlib.use("Agg")
 pytestmark = pytest.mark.compiled
 
 
-@hunted(10)
+@hunted(4)
 @given(st.data())
 def test_paper(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("paper")
