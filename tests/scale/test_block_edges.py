@@ -410,3 +410,10 @@ def test_temperatures_of_all_samples_and_of_a_half_may_be_far_apart(labels):
             for calibrator in (fitted, vd.Temperature(kind="logits").fit(logits, labels))
         ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-6, abs=1e-9)
+
+
+def test_temperature_stays_where_no_sample_is_in_doubt():
+    probs, labels = np.zeros((3, 40, 4)), np.arange(40) % 4
+    probs[:, np.arange(40), labels] = 1.0
+    in_blocks = scale.fit_calibrator(scale.open(probs, labels), method="temperature").calibrator
+    assert in_blocks.temperature_ == vd.Temperature().fit(probs, labels).temperature_ == 1.0

@@ -25,7 +25,7 @@ SMALLEST_PROBABILITY = 1e-20
 #: Temperatures are searched for between 1/50 and 50.
 _LARGEST = math.log(50.0)
 #: A derivative of the mean loss by ln T below this promises nothing.
-_FLAT = 1e-6
+FLAT = 1e-6
 #: Of more numbers than this, logarithms are kept in single precision: their rounding averages out.
 _MOST_IN_DOUBLE = 1 << 24
 
@@ -105,7 +105,7 @@ def search_temperature(
     """
     data = logs, labels, loss == "mse", n_threads
     value_at_one, slope = _loss_and_slope(0.0, *data)
-    if abs(slope) < _FLAT:
+    if abs(slope) < FLAT:
         return 1.0, True
     near, step = 0.0, -math.copysign(0.25, slope)
     while True:

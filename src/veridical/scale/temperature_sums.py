@@ -8,7 +8,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from veridical._kernels.scaling import temperature_loss
-from veridical.calibrate.temperature import Temperature, log_probabilities, search_temperature
+from veridical.calibrate.temperature import FLAT, Temperature, log_probabilities, search_temperature
 from veridical.combine.combined import Combined, Floats, Labels
 
 #: Temperatures are searched for between 1/50 and 50, in ln(1/T).
@@ -83,6 +83,8 @@ class TemperatureSums:
         nodes = self.nodes[:-1]
         inverse = np.exp(self.nodes)
         values, slopes = self.sums[:, 0] / self.n_samples, self.sums[:, 1] * inverse / self.n_samples
+        if abs(slopes[-1]) < FLAT:
+            return 1.0, 0.0
         at_one = values[-1]
         values, slopes = values[:-1], slopes[:-1]
         rising = np.flatnonzero((slopes[:-1] <= 0) & (slopes[1:] >= 0))
