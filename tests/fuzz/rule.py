@@ -24,8 +24,8 @@ from veridical.predictions import Predictions
 #: Results whose documentation says where they hold NaN: empty bins, and intervals of metrics that are undefined.
 MAY_HOLD_NAN = frozenset(
     (
-        "Bootstrap", "Calibration", "Comparison", "DisagreementByScore", "Evaluation", "Inspection", "JuryResult",
-        "NoiseFloor", "ReliabilityCurve", "Report", "StateSummary", "Summary",
+        "BinsBeforeAfter", "Bootstrap", "Calibration", "Comparison", "DisagreementByScore", "Evaluation", "Inspection",
+        "JuryResult", "NoiseFloor", "ReliabilityCurve", "Report", "StateSummary", "Summary",
     )
 )  # fmt: skip
 #: Metrics that are undefined for some samples, as their documentation says, and what only gives numbers another shape.

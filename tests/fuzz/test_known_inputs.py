@@ -21,11 +21,13 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import veridical as vd
+from veridical import errors, paper, training
 from veridical._json import read_json
 from veridical.arrays.foreign import array_path
 from veridical.errors import CorruptFileError, VeridicalError
 from veridical.evaluation.compilation import compile_kernels
 from veridical.export import make_onnx
+from veridical.training.devices import resolve_device
 
 pytestmark = pytest.mark.compiled
 
@@ -264,3 +266,17 @@ def test_consensus_of_images_has_pixels_on_one_axis(n_sources, accuracy_preservi
     assert np.array_equal(result.probs, flat.probs)
     assert np.array_equal(result.prediction, flat.prediction)
     assert "40 samples" in repr(result)
+
+
+def test_figures_of_nothing_are_refused():
+    table = paper.table1([])
+    for draw, results in ((paper.draw_figure2, table), (paper.draw_figure3, []), (paper.draw_figure_a, [])):
+        with pytest.raises(errors.ParameterError, match="no results to draw"):
+            draw(results)
+
+
+def test_images_and_devices_of_another_type_are_refused():
+    with pytest.raises(errors.ParameterError, match="give a uint8 array"):
+        training.ImageSet.of(np.int8(-1), [0], n_classes=2)
+    with pytest.raises(errors.ParameterError, match="device"):
+        resolve_device(np.empty(0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,7 @@ class CalibrationState:
         index = np.flatnonzero(self.count)
         if index.size == 0:
             raise ShapeError("the state is empty; update it with at least one sample.")
-        low = self._edges_and_units()[1][index].astype(np.float64)
+        low = _edges_and_units(self.n_cells)[1][index].astype(np.float64)
         count, correct = self.count[index].astype(np.float64), self.correct[index].astype(np.float64)
         return Cells(
             index=index,
@@ -287,7 +288,7 @@ class CalibrationState:
             raise CorruptFileError("the sums of the calibration state contradict each other.")
 
     def _add_outcomes(self, sample: Sample) -> None:
-        edges, low = self._edges_and_units()
+        edges, low = _edges_and_units(self.n_cells)
 
         def block_sums(start: int) -> Integers:
             part, sums = slice(start, start + _BLOCK_NUMBERS), np.zeros((4, self.n_cells), dtype=np.int64)
@@ -297,11 +298,6 @@ class CalibrationState:
         blocks = run_blocks(block_sums, range(0, len(sample), _BLOCK_NUMBERS))
         for name, sums in zip(_ARRAYS, np.sum(blocks, axis=0), strict=True):
             getattr(self, name)[:] = sums
-
-    def _edges_and_units(self) -> tuple[Floats, Integers]:
-        """Edges of the grid, and the lower ones as whole multiples of 2^-36, rounded."""
-        edges = np.linspace(0.0, 1.0, self.n_cells + 1)
-        return edges, np.rint(np.ldexp(edges[:-1], _BITS)).astype(np.int64)
 
     def _add_losses(self, sample: Sample) -> None:
         probs, labels = sample.vectors("CalibrationState")
@@ -340,6 +336,14 @@ class CalibrationState:
             return {}
         scale = n_samples << _BITS
         return {"nll": float("inf") if self.n_infinite else self.nll / scale, "brier": self.brier / scale}
+
+
+@lru_cache(maxsize=4)
+def _edges_and_units(n_cells: int) -> tuple[Floats, Integers]:
+    """Edges of the grid, and the lower ones as whole multiples of 2^-36, rounded."""
+    edges = np.linspace(0.0, 1.0, n_cells + 1)
+    low = np.rint(np.ldexp(edges[:-1], _BITS)).astype(np.int64)
+    return edges, low
 
 
 def _unpickled(

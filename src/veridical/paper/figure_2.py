@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from veridical.metrics.registry import METRICS
-from veridical.paper.figure_files import COLOURS, STYLE, settled
+from veridical.paper.figure_files import COLOURS, STYLE, check_drawable, settled
 from veridical.paper.tables import Row, Table, column_title
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def draw_figure2(table: Table) -> Figure:
     import matplotlib
     from matplotlib.figure import Figure
 
+    check_drawable(table.rows)
     names = list(dict.fromkeys(row.name for row in table.rows))
     n_metrics = len(table.metrics)
     rows, columns = (2, (n_metrics + 1) // 2) if len(names) == 1 else (len(names), n_metrics)

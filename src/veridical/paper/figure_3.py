@@ -13,7 +13,7 @@ from veridical.evaluation.methods import resolve_method
 from veridical.evaluation.repeated_halves import run_halves
 from veridical.metrics import bin_edges, reliability_curve
 from veridical.paper.ensembles import Ensemble, EnsembleName
-from veridical.paper.figure_files import STYLE, settled
+from veridical.paper.figure_files import STYLE, check_drawable, settled
 from veridical.paper.tables_2_to_4 import posthoc_sources
 from veridical.predictions.validation import check_choice
 
@@ -134,6 +134,7 @@ def draw_figure3(panels: Sequence[BinsBeforeAfter]) -> Figure:
     import matplotlib
     from matplotlib.figure import Figure
 
+    check_drawable(panels)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.2, 3.4 * len(panels) + 0.4), layout="constrained")
         axes = figure.subplots(len(panels), 2, squeeze=False, sharex="row", sharey=True)

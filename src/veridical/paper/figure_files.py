@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,12 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "veridical",
     "savefig.dpi": 150,
 }
+
+
+def check_drawable(rows: Sequence[Any]) -> None:
+    """Raise where there is nothing to draw."""
+    if not rows:
+        raise ParameterError("there are no results to draw; give at least one ensemble and one number of sources.")
 
 
 def settled(figure: Figure) -> Figure:

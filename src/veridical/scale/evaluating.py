@@ -88,19 +88,20 @@ def _run_evaluation(
         fitting.run(progress, n_passes)
         fitted = {name: fitting.fit(name, on_part=True) for name in calibrators}
 
-    def work(block: Block) -> ScoreStates:
+    scores = ScoreStates()
+
+    def work(block: Block) -> None:
         part = block.predictions
         if in_part is not None:
             part = part.select(samples=~in_part[block.start : block.stop])
-        return score_block(part, methods, fitted, n_threads)
+        score_block(part, methods, fitted, n_threads, scores)
 
-    scores = ScoreStates()
     report = Throughput(progress, blocked, "evaluate", n_passes, n_passes - 1)
     if client is not None:
         scores = scores_on_cluster(_scored(blocked, in_part), methods, fitted, client, report, n_threads)
     else:
-        for _, part in run_pass(blocked, work, report):
-            scores = scores.merge(part)
+        for _ in run_pass(blocked, work, report):
+            pass
     evaluation = evaluation_of(
         blocked.whole,
         scores,

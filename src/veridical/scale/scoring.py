@@ -65,17 +65,21 @@ def score_block(
     methods: Sequence[Method | None],
     fitted: Mapping[str, Calibrator],
     n_threads: int | None = None,
+    scores: ScoreStates | None = None,
 ) -> ScoreStates:
-    """States of the methods on the labelled samples of a block; None stands for every single source."""
-    scores = ScoreStates()
+    """States of the methods on the labelled samples of a block; None stands for every single source.
+
+    They are added to ``scores`` where those are passed.
+    """
+    scores = ScoreStates() if scores is None else scores
     block = predictions.labelled()
     if block.labels is None or block.n_samples == 0:
         return scores
     engine, split, shared = Engine(block, n_threads=n_threads), Split(), Shared()
     engine.expect(methods)
     reference = engine.reference(split)
-    scores.n_samples = block.n_samples
-    scores.n_absent = int((~block.present()).sum())
+    scores.n_samples += block.n_samples
+    scores.n_absent += int((~block.present()).sum())
     for method in methods:
         if method is None:
             for s, source in enumerate(engine.sources):

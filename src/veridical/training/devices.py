@@ -18,7 +18,7 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
     """The device of a name; ``auto`` (or None) is an accelerator where there is one, else the CPU."""
     if isinstance(device, torch.device):
         return device
-    if device in (None, "auto"):
+    if device is None or (isinstance(device, str) and device == "auto"):
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

@@ -115,7 +115,7 @@ class ImageSet:
         """
         if isinstance(images, np.ndarray):
             images = _check_pixels(images)
-        elif not isinstance(getattr(images, "shape", None), tuple):
+        elif not (isinstance(getattr(images, "shape", None), tuple) and hasattr(images, "read")):
             raise ParameterError(f"images are {shown(images)}; give a uint8 array of shape (N, H, W, C) or (N, H, W).")
         n_images = images.shape[0]
         if n_classes is None:
