@@ -22,6 +22,8 @@ from veridical.errors import ParameterError, StorageError, shown
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _WRITE_AT_ONCE = 1 << 20
+#: Bytes of a file's name, in every usual file system.
+_LONGEST_NAME = 255
 
 #: Arguments of Linux's renameat2: names are relative to the current directory; the two names are exchanged.
 _HERE, _EXCHANGE = -100, 2
@@ -30,7 +32,7 @@ _HERE, _EXCHANGE = -100, 2
 def as_path(path: object) -> Path:
     """A name that a file can have."""
     if not isinstance(path, (str, os.PathLike)):
-        raise ParameterError(f"the path is {shown(path)}, a {type(path).__name__}; give a file name.")
+        raise ParameterError(f"the path is {shown(path)} ({type(path).__name__}); give a file name.")
     try:
         name = os.fsdecode(path)
         os.fsencode(name)
@@ -38,6 +40,9 @@ def as_path(path: object) -> Path:
         raise ParameterError(f"the path is {shown(path)}, which no file can be called; give another name.") from None
     if not name or "\0" in name:
         raise ParameterError(f"the path is {name!r}, which is not a file name; give one without NUL characters.")
+    longest = max((len(os.fsencode(part)) for part in Path(name).parts), default=0)
+    if longest > _LONGEST_NAME:
+        raise ParameterError(f"the path has a part of {longest:,} bytes; file names have at most {_LONGEST_NAME}.")
     return Path(name)
 
 

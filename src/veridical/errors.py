@@ -7,6 +7,9 @@ what to do about it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from veridical._names import one_line
 
 
@@ -173,13 +176,32 @@ class KernelCacheWarning(VeridicalWarning):
 
 def shown(value: object) -> str:
     """``value`` for an error message: its representation on one line of at most 80 characters, or its type."""
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple) and shape:
-        return f"an array of shape {tuple(shape)}"
     try:
+        shape = getattr(value, "shape", None)
+        if isinstance(shape, tuple) and shape:
+            return f"an array of shape {tuple(shape)}"
         text = " ".join(repr(value).split())
-    except Exception:
+    except Exception:  # an object may raise anything
         text = ""
     if not text or " at 0x" in text:
         text = f"an object of type {type(value).__name__}"
     return text if len(text) <= 80 else text[:79] + "…"
+
+
+def first_line(error: BaseException) -> str:
+    """What another library says, as the middle of a sentence."""
+    return str(error).strip().partition("\n")[0].rstrip(".")
+
+
+@contextmanager
+def failures_of_model(where: str) -> Iterator[None]:
+    """Whatever a model raises about a batch, as one sentence that begins with ``where``."""
+    try:
+        yield
+    except (VeridicalError, MemoryError):
+        raise
+    except Exception as error:
+        raise InvalidInputError(
+            f"{where}: the model fails on this batch ({type(error).__name__}: {first_line(error)}); give inputs that "
+            "it takes."
+        ) from error

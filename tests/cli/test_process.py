@@ -318,5 +318,5 @@ def test_escape_sequences_in_names_are_not_printed(tmp_path):
     assert "\x1b" not in done.stdout
     assert r"\x1b[31mred" in done.stdout
     done = veridical("evaluate", tmp_path / "\x1b[2Jnothing.npz")
-    assert_one_sentence(done, 2, r"\x1b[2Jnothing.npz has no prediction files")
+    assert_one_sentence(done, 2, r"\x1b[2Jnothing.npz; check the name.")
     assert "\x1b" not in done.stderr

@@ -415,7 +415,7 @@ def test_saving_other_byte_orders(tmp_path, suffix, dtype):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (5, "the path is 5, a int; give a file name"),
+        (5, r"the path is 5 \(int\); give a file name"),
         (None, "the path is None"),
         ("", "which is not a file name"),
         ("a\0.npz", "which is not a file name"),

@@ -341,9 +341,9 @@ def test_load_checks_claims_before_allocating(tmp_path):
 
 
 def test_load_rejects_impossible_paths(tmp_path):
-    with pytest.raises(errors.FileFormatError, match="File name too long"):
+    with pytest.raises(errors.ParameterError, match="has a part of 5,004 bytes; file names have at most 255"):
         vd.load(tmp_path / ("x" * 5000 + ".npy"))
-    with pytest.raises(errors.FileFormatError, match="does not exist"):
+    with pytest.raises(errors.ParameterError, match="is not a file name"):
         vd.load("nul\0.npy")
     with pytest.raises(errors.ParameterError, match=r"path is a ndarray; .* veridical\.Predictions of an array"):
         vd.load(np.zeros((1, 2, 3)))
@@ -403,3 +403,9 @@ except vd.errors.FileFormatError:
 """
     done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
+
+
+def test_too_many_labels_are_refused_with_the_shape_of_the_scores(tmp_path):
+    np.savez(tmp_path / "p.npz", probs=np.full((1, 2, 2), 0.5), labels=np.zeros(1000, int))
+    with pytest.raises(errors.ShapeError, match=r"has shape \(1000,\), and the scores have shape \(1, 2, 2\); save"):
+        vd.load(tmp_path / "p.npz")

@@ -163,7 +163,7 @@ def test_directory_with_several_formats_is_rejected(tmp_path, probs):
 def test_directory_without_predictions_is_rejected(tmp_path):
     with pytest.raises(errors.FileFormatError, match="has no prediction files; give one file per source"):
         vd.load(tmp_path)
-    with pytest.raises(errors.FileFormatError, match=r"member_\*\.npy has no prediction files"):
+    with pytest.raises(errors.FileFormatError, match=r"no file matches .*member_\*\.npy; check the name"):
         vd.load(str(tmp_path / "member_*.npy"))
 
 

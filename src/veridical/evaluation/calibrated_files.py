@@ -54,11 +54,14 @@ def _write_npy(calibrated: Calibrated, path: Path) -> None:
 
 def table_of(calibrated: Calibrated) -> dict[str, list[Any] | Any]:
     """Columns of a table, one row per sample: id, label, confidence, and the probability of each class."""
+    from veridical.predictions.files.file_checks import SURROGATES, reject_names  # a server needs no files
+
     n_classes = calibrated.probs.shape[-1]
     names = calibrated.class_names or tuple(str(label) for label in range(n_classes))
     taken = next((name for name in _COLUMNS if name in names), None)
     if taken is not None:
         raise ParameterError(f"a class is called {taken!r}, which a table cannot hold; rename it or write a .npz.")
+    reject_names({"class": names, "sample": calibrated.sample_ids}, SURROGATES, "table", ".npz")
     labels = calibrated.prediction.ravel().tolist()
     ids = calibrated.sample_ids
     columns: dict[str, list[Any] | Any] = {

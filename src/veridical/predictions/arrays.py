@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from veridical.arrays.foreign import library_of, to_host
-from veridical.errors import DtypeError, ShapeError
+from veridical.errors import DtypeError, ShapeError, first_line
 
 Array = npt.NDArray[Any]
+#: Characters that any text may have, and bytes that an array of longer ones may take.
+_LONG_TEXT, _MOST_LONG_TEXTS = 256, 64 << 20
 
 
 def as_array(values: Any, what: str, needed: str) -> Array:
@@ -22,10 +25,10 @@ def as_array(values: Any, what: str, needed: str) -> Array:
     try:
         return np.asarray(values if library_of(values) is None else to_host(values))
     except ValueError as error:
-        raise ShapeError(f"{what} cannot be made into one array ({_first_line(error)}); {needed}.") from None
+        raise ShapeError(f"{what} cannot be made into one array ({first_line(error)}); {needed}.") from None
     except Exception as error:  # a foreign type may raise anything
         raise DtypeError(
-            f"{what} of type {type(values).__name__} cannot be made into an array ({_first_line(error)}); {needed}."
+            f"{what} of type {type(values).__name__} cannot be made into an array ({first_line(error)}); {needed}."
         ) from None
 
 
@@ -65,6 +68,8 @@ def holds_bfloat16(values: Any) -> bool:
 
 def tensor_to_array(tensor: Any, what: str) -> Array:
     """The numbers of a PyTorch tensor; in the same memory, unless they are on another device or bfloat16."""
+    if tensor.is_nested:
+        raise DtypeError(f"{what} is a nested tensor; give a list of tensors, or torch.nested.to_padded_tensor of it.")
     if str(tensor.layout) != "torch.strided" or tensor.is_quantized:
         raise DtypeError(f"{what} is a sparse or quantised tensor; give tensor.to_dense() or tensor.dequantize().")
     if tensor.is_meta:
@@ -73,5 +78,12 @@ def tensor_to_array(tensor: Any, what: str) -> Array:
     return array
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")
+def as_text_array(texts: Sequence[str], what: str) -> Array:
+    """Texts as one array, in which each takes as much memory as the longest; ``what`` begins the message."""
+    longest = max(map(len, texts), default=0)
+    if longest > _LONG_TEXT and 4 * longest * len(texts) > _MOST_LONG_TEXTS:
+        raise ShapeError(
+            f"{what}: one of {len(texts):,} texts has {longest:,} characters, and each would take as much memory; "
+            f"shorten it to {_LONG_TEXT}."
+        )
+    return np.asarray(texts, dtype=np.str_)

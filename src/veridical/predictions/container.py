@@ -21,6 +21,7 @@ from veridical.predictions.validation import (
     InputKind,
     Kind,
     check_choice,
+    check_integer,
     check_names,
     check_random_state,
     check_real,
@@ -171,10 +172,12 @@ class Predictions:
 
     def source_name(self, s: int) -> str:
         """The name of source ``s`` in messages and tables."""
+        s = check_integer(s, "a source", 0, self.n_sources - 1)
         return f"source {s}" if self.source_names is None else f"source {s} ({self.source_names[s]})"
 
     def samples(self, start: int, stop: int) -> Array:
         """Samples ``start`` to ``stop`` of all sources, shape (S, stop - start, L); a view where possible."""
+        start, stop = (check_integer(n, "a sample", 0, self.n_samples) for n in (start, stop))
         if isinstance(self._values, np.ndarray):
             return self._values[:, start:stop]
         return np.stack([source[start:stop] for source in self._values])

@@ -49,7 +49,7 @@ def frame_of(s: int, frame: Any) -> Frame:
 
 def matching_columns(frames: Sequence[Frame], class_names: Sequence[str] | None) -> list[str] | None:
     """Put the columns of all frames into one order, that of ``class_names`` or of the first; the names, if any."""
-    order = [str(name) for name in class_names] if class_names is not None else frames[0].columns
+    order = list(class_names) if class_names is not None else frames[0].columns
     if set(order) != set(frames[0].columns) and _count_only(frames[0].columns):
         order = frames[0].columns  # columns without names are in the order of ``class_names``
     for frame in frames:

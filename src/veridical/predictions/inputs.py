@@ -17,7 +17,7 @@ from veridical._warn import warn_caller
 from veridical.errors import ConfidenceError, DtypeError, ParameterError, ShapeError, SuspectKindWarning, shown
 from veridical.predictions.arrays import Array, as_numbers, is_whole_number
 from veridical.predictions.frames import Frame, frame_of, is_frame, matching_columns, matching_rows
-from veridical.predictions.validation import InputKind, result_dtype
+from veridical.predictions.validation import InputKind, check_names, result_dtype
 
 #: Dimensions that an array of one source may have: samples, or images of samples, and classes.
 _PLAIN, _DENSE = 2, 4
@@ -123,7 +123,7 @@ def _read_frames(
                 raise ShapeError(f"{frame.where} has {len(frame.columns)} columns; binary scores are one column.")
         arrays = [_binary_columns(frame.values[:, 0], s) for s, frame in enumerate(frames)]
         return Scores(tuple(arrays), (len(arrays[0]),), source_names, None, ids)
-    columns = matching_columns(frames, class_names)
+    columns = matching_columns(frames, check_names(class_names, len(frames[0].columns), "class"))
     arrays = [frame.values for frame in frames]
     for array in arrays:
         _check_classes(array, "a data frame")

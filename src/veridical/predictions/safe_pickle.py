@@ -15,10 +15,10 @@ import io
 import os
 import pickle
 import pickletools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -112,6 +112,10 @@ def _new_bytes(allowance: _Allowance, content: Any = b"", encoding: Any = "latin
 def _new_container(kind: type, allowance: _Allowance, *content: Any) -> Any:
     """Stands for ``list``, ``tuple``, ``dict``, ``set`` and ``frozenset``, which copy what they are given."""
     allowance.spend(8 * sum(map(len, content)))
+    if content and kind in (set, frozenset):
+        _check_keys(content[0])
+    if content and kind is dict:
+        _check_keys(content[0] if isinstance(content[0], dict) else [key for key, _ in content[0]])
     return kind(*content)
 
 
@@ -159,7 +163,13 @@ def _constructors() -> dict[tuple[str, str], Callable[..., Any]]:
 _ALLOWED = _constructors()
 
 
-class _PlainUnpickler(pickle.Unpickler):
+#: The reader in Python, whose steps can be overridden.
+_Unpickler: Any = pickle._Unpickler
+
+
+class _PlainUnpickler(_Unpickler):  # type: ignore[misc]
+    dispatch: ClassVar[dict[int, Any]] = dict(_Unpickler.dispatch)
+
     def __init__(self, file: io.BytesIO, allowance: _Allowance, *, encoding: str) -> None:
         super().__init__(file, encoding=encoding)
         self._allowance = allowance
@@ -172,6 +182,41 @@ class _PlainUnpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> NoReturn:
         raise UnsafePickleError("it refers to objects outside itself")
+
+    def _set_one(self) -> None:
+        _check_keys(self.stack[-2:-1])
+        super().load_setitem()
+
+    def _set_several(self) -> None:
+        _check_keys(self.stack[::2])  # everything since the mark
+        super().load_setitems()
+
+    def _make_dict(self) -> None:
+        _check_keys(self.stack[::2])
+        super().load_dict()
+
+    def _add_members(self) -> None:
+        _check_keys(self.stack)
+        super().load_additems()
+
+    def _make_frozenset(self) -> None:
+        _check_keys(self.stack)
+        super().load_frozenset()
+
+    dispatch |= {
+        pickle.SETITEM[0]: _set_one,
+        pickle.SETITEMS[0]: _set_several,
+        pickle.DICT[0]: _make_dict,
+        pickle.ADDITEMS[0]: _add_members,
+        pickle.FROZENSET[0]: _make_frozenset,
+    }
+
+
+def _check_keys(keys: Iterable[Any]) -> None:
+    """Refuse keys and members of sets that are containers: the hash of nested tuples takes time without limit."""
+    for key in keys:
+        if not (key is None or isinstance(key, (str, bytes, int, float, complex, np.generic))):
+            raise UnsafePickleError(f"it has a key of type {type(key).__name__}, and only numbers and text are keys")
 
 
 def load_plain_pickle(path: str | os.PathLike[str], *, encoding: str = "bytes") -> Any:

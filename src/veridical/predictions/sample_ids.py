@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import InvalidInputError, ParameterError, ShapeError, shown
-from veridical.predictions.arrays import Array, as_array, is_whole_number
+from veridical.predictions.arrays import Array, as_array, as_text_array, is_whole_number
 
 #: NumPy's limit.
 _MOST_AXES = 64
@@ -46,7 +46,7 @@ def _as_ids(ids: Array | Sequence[Any], what: str) -> Array:
         numbers = np.asarray([int(entry) for entry in listed])  # int64 where all fit
         if numbers.dtype == np.int64:
             return numbers
-    return np.asarray([text_of_id(entry, f"{what}: the id of sample {n}") for n, entry in enumerate(listed)], np.str_)
+    return as_text_array([text_of_id(entry, f"{what}: the id of sample {n}") for n, entry in enumerate(listed)], what)
 
 
 def _is_absent(entry: Any) -> bool:

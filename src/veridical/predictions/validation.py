@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from numbers import Number
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,7 @@ SUM_TOLERANCE = {
     "float32": (1e-4, 2**-25),
     "float64": (1e-5, 2**-54),
 }
+_Type = TypeVar("_Type")
 #: Counts of anything are smaller, and fit into the compiled loops' integers.
 LARGEST_COUNT = 2**31 - 1
 _LARGEST_SEED = 2**63 - 1
@@ -114,6 +115,13 @@ def check_flag(value: object, what: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{what} is {shown(value)}; give True or False.")
     return bool(value)
+
+
+def check_type(value: object, expected: type[_Type], what: str, needed: str) -> _Type:
+    """``value`` if it is an ``expected``."""
+    if not isinstance(value, expected):
+        raise ParameterError(f"{what} is {shown(value)}; give {needed}.")
+    return value
 
 
 def check_random_state(random_state: RandomState) -> np.random.Generator:
@@ -209,7 +217,7 @@ def check_names(names: Any, expected: int, what: str) -> tuple[str, ...] | None:
     # No more than shows that there are too many, however long the names go on.
     listed = list(islice(entries_of(names, f"{what} names are", f"a list of {expected} strings"), expected + 1))
     if len(listed) != expected:
-        too_many = len(names) if isinstance(names, Sized) else f"more than {expected}"
+        too_many = len(names) if isinstance(names, (list, tuple, np.ndarray)) else f"more than {expected}"
         count = too_many if listed[expected:] else len(listed)
         raise ShapeError(f"there are {count} {what} names for {expected} {many}; give one name each.")
     for place, name in enumerate(listed):
@@ -255,7 +263,8 @@ def reject_row(
 
 def _hint(values: Array, for_scores: str) -> str:
     """Advice for numbers that are not probabilities: a guess, which is only printed."""
-    lowest, total = float(values.min()), float(values.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        lowest, total = float(values.min()), float(values.sum())
     if -1e-3 < lowest < 0 and abs(total - 1) < 1e-2:
         return "this looks like rounding: clip at 0 and divide each row by its sum"
     if lowest < 0 or values.max() > 1.01 or not 0.5 < total < 2:

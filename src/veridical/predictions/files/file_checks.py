@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from veridical.errors import CorruptFileError, FileFormatError, ParameterError, VeridicalError
 from veridical.predictions.container import Predictions
@@ -14,6 +17,9 @@ from veridical.predictions.container import Predictions
 #: damaged.
 _LARGEST_RATIO = 1100
 _ALWAYS_ALLOWED = 64 << 20
+
+#: A pattern of halves of characters, which UTF-8 cannot encode.
+SURROGATES = "[\ud800-\udfff]"
 
 _ZIP_START = b"PK\x03\x04"
 
@@ -101,11 +107,16 @@ def check_claim(path: Path, claimed: int, stored: int) -> None:
 def check_writable_names(predictions: Predictions, refused: str, suffix: str, instead: str) -> None:
     """Refuse names that a format would change: those that match the pattern ``refused`` anywhere."""
     names = {"source": predictions.source_names, "class": predictions.class_names}
-    for what, ids in (("sample", predictions.sample_ids), ("group", predictions.groups)):
-        names[what] = None if ids is None or ids.dtype.kind != "U" else tuple(ids.tolist())
-    for what in names:
-        for name in names[what] or ():
-            if re.search(refused, name):
-                raise ParameterError(
-                    f"a {what} is called {name!r}, which a {suffix} cannot hold; rename it or save a {instead}."
-                )
+    reject_names({**names, "sample": predictions.sample_ids, "group": predictions.groups}, refused, suffix, instead)
+
+
+def reject_names(names: Mapping[str, Any], refused: str, suffix: str, instead: str) -> None:
+    """Refuse names that match the pattern ``refused`` anywhere; ``names`` are those of sources, classes and so on."""
+    for what, entries in names.items():
+        if entries is None or (isinstance(entries, np.ndarray) and entries.dtype.kind != "U"):
+            continue  # without names, or with numbers
+        name = next((name for name in entries if re.search(refused, name)), None)
+        if name is not None:
+            raise ParameterError(
+                f"a {what} is called {str(name)!r}, which a {suffix} cannot hold; rename it or save a {instead}."
+            )

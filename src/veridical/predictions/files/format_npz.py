@@ -75,7 +75,8 @@ class NpzArrays:
     def check_beside(self, name: str, shape: tuple[int, ...]) -> None:
         """Refuse more labels or names than scores of this shape have samples, sources or classes."""
         header = self.header(name)
-        if math.prod(header.shape) > max(shape, default=0):
+        most = max(*shape, math.prod(shape[1:-1]), _MOST_DIMENSIONS)  # the samples of images are their pixels
+        if math.prod(header.shape) > most:
             raise ShapeError(
                 f"{self._where(name)} has shape {header.shape}, and the scores have shape {shape}; save one entry per "
                 "sample, source or class."
@@ -156,7 +157,7 @@ def read_npz(path: Path, kind: InputKind | None, group_column: str | None = None
         shape = arrays.header(chosen).shape
         for name in (*BESIDE_SCORES, group_column or ""):
             if name in arrays.names:
-                arrays.check_beside(name, (*shape, math.prod(shape[1:-1]), _MOST_DIMENSIONS))
+                arrays.check_beside(name, shape)
         return Contents(
             arrays[chosen],
             labels=arrays["labels"] if "labels" in arrays.names else None,

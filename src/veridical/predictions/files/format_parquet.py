@@ -16,6 +16,7 @@ from veridical.errors import DtypeError
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import Contents
 from veridical.predictions.files.file_checks import (
+    SURROGATES,
     check_claim,
     check_is_file,
     check_writable_names,
@@ -169,7 +170,7 @@ def write_parquet(predictions: Predictions, path: Path) -> None:
     pa = require("pyarrow", "parquet")
     parquet = require("pyarrow.parquet", "parquet")
     classes = columns_to_write(predictions)
-    check_writable_names(predictions, "[\ud800-\udfff]", ".parquet", ".zarr")
+    check_writable_names(predictions, SURROGATES, ".parquet", ".zarr")
     source_type = pa.int64() if predictions.source_names is None else pa.string()
     samples = columns_of_samples(predictions)
     fields = [("source", source_type), ("kind", pa.string())]

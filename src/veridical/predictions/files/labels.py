@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import CorruptFileError, FileFormatError, LabelError, shown
+from veridical.predictions.arrays import as_text_array
 from veridical.predictions.files.file_checks import check_is_file, reading
 from veridical.predictions.files.format_npy import map_npy
 from veridical.predictions.files.format_npz import NpzArrays
@@ -28,13 +29,13 @@ _ID_NAMES = ("sample", "sample_id", "id", "image", "image_id", "file", "filename
 _IDS = "sample_ids"
 
 
-def labels_from_text(texts: Sequence[str]) -> Array:
-    """Whole numbers as integers, -1 where there is none; anything else as names."""
+def labels_from_text(texts: Sequence[str], path: Path) -> Array:
+    """Whole numbers as integers, -1 where there is none; anything else as names.  ``path`` is where they are from."""
     numbers = np.empty(len(texts), np.int64)
     for n, text in enumerate(texts):
         number = _whole_number(text)
         if number is None:
-            return np.asarray(texts, dtype=str)
+            return as_text_array(texts, f"the labels in {path}")
         numbers[n] = number
     return numbers
 
@@ -66,7 +67,7 @@ def read_labels(path: Path) -> Array | LabelTable:
     with reading(path, "labels"):
         content = reader(path)
         table = content if isinstance(content, LabelTable) else None
-        labels = np.asarray(content.labels if isinstance(content, LabelTable) else content)
+        labels = _as_array(content.labels if isinstance(content, LabelTable) else content, path)
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     if labels.ndim != 1 or not labels.size or labels.dtype.kind not in "iufbSUO" or _holds_lists(labels):
@@ -74,6 +75,12 @@ def read_labels(path: Path) -> Array | LabelTable:
             f"{path} holds labels of shape {labels.shape} and dtype {labels.dtype}; write one integer per sample."
         )
     return labels if table is None else replace(table, labels=labels, where=str(path))
+
+
+def _as_array(content: Any, path: Path) -> Array:
+    if isinstance(content, (list, tuple)) and content and all(isinstance(entry, str) for entry in content):
+        return as_text_array(content, f"the labels in {path}")
+    return np.asarray(content)
 
 
 def _holds_lists(labels: Array) -> bool:
@@ -87,7 +94,7 @@ def _from_txt(path: Path) -> Array:
     lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     while lines and not lines[-1]:
         lines.pop()
-    return labels_from_text(lines)
+    return labels_from_text(lines, path)
 
 
 def _from_csv(path: Path) -> Array | LabelTable:
@@ -106,7 +113,7 @@ def _from_csv(path: Path) -> Array | LabelTable:
     has_header = len(header) > 1 or header[0].lower() in _NAMES or not header[0].lstrip("+-").isdecimal()
     rows = rows[has_header:]
     entries = None if ids is None else [row[ids].strip() for row in rows]
-    return _table_of([row[column].strip() for row in rows], entries, None if is_certain else header)
+    return _table_of([row[column].strip() for row in rows], entries, None if is_certain else header, path)
 
 
 def _columns(header: Sequence[str], path: Path) -> tuple[int, int | None, bool]:
@@ -127,12 +134,14 @@ def _columns(header: Sequence[str], path: Path) -> tuple[int, int | None, bool]:
     return column, None, True
 
 
-def _table_of(texts: Sequence[str], ids: Sequence[str] | None, header: Sequence[str] | None) -> Array | LabelTable:
+def _table_of(
+    texts: Sequence[str], ids: Sequence[str] | None, header: Sequence[str] | None, path: Path
+) -> Array | LabelTable:
     """Labels with their ids, if there are some; with a ``header`` the two may be the other way round."""
-    labels = labels_from_text(texts)
+    labels = labels_from_text(texts, path)
     if ids is None:
         return labels
-    swapped = None if header is None else LabelTable(texts, labels_from_text(ids))
+    swapped = None if header is None else LabelTable(texts, labels_from_text(ids, path))
     return LabelTable(ids, labels, swapped=swapped, columns=tuple(header or ()))
 
 
@@ -170,7 +179,7 @@ def _from_parquet(path: Path) -> Array | LabelTable:
         return column, ids
 
     texts, ids = read_text_columns(path, choose)
-    return _table_of(texts, ids, header if uncertain else None)
+    return _table_of(texts, ids, header if uncertain else None, path)
 
 
 def _from_npz(path: Path) -> Array | LabelTable:

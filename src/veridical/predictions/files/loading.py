@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical._atomic import as_path
 from veridical._warn import warn_caller
 from veridical.errors import FileFormatError, InvalidInputError, ParameterError, UnmatchedIdWarning
 from veridical.predictions.container import Predictions
@@ -19,7 +20,7 @@ from veridical.predictions.files.formats import FORMATS, format_of
 from veridical.predictions.files.labels import read_labels
 from veridical.predictions.files.source_files import is_pattern, read_directory, read_files, read_pattern
 from veridical.predictions.labels import LabelTable
-from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
+from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice, check_type
 
 
 def load(
@@ -100,9 +101,11 @@ def load_with_default_kind(
     """:func:`load` with another kind than "probs" where neither the caller nor the file declares one."""
     if kind is not None:
         check_choice(kind, INPUT_KINDS, "kind")
+    if group_column is not None:
+        check_type(group_column, str, "group_column", "the name of a column")
     paths = _checked_paths(path)
     where = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    label_file = Path(labels) if isinstance(labels, (str, os.PathLike)) else None
+    label_file = as_path(labels) if isinstance(labels, (str, os.PathLike)) else None
     with reading(Path(where), "predictions"):
         if len(paths) > 1:
             _reject_group_column(group_column, where)
@@ -142,14 +145,14 @@ def load_with_default_kind(
 def _checked_paths(path: Any) -> list[str]:
     """One path, or several."""
     if isinstance(path, (str, os.PathLike)):
-        return [os.fspath(path)]
+        return [str(as_path(path))]
     if not isinstance(path, (list, tuple)) or not all(isinstance(entry, (str, os.PathLike)) for entry in path):
         raise ParameterError(
             f"path is a {type(path).__name__}; give a path, or make veridical.Predictions of an array."
         )
     if not path:
         raise ParameterError("path is an empty list; give at least one file.")
-    return [os.fspath(entry) for entry in path]
+    return [str(as_path(entry)) for entry in path]
 
 
 def _reject_group_column(group_column: str | None, where: str) -> None:

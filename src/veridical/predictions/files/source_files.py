@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from veridical._json import read_json
 from veridical._names import natural_order
-from veridical.errors import FileFormatError, LabelError, ShapeError
+from veridical.errors import CorruptFileError, FileFormatError, LabelError, ShapeError
 from veridical.predictions.files.contents import Contents
 from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.formats import FORMATS, format_of
@@ -50,21 +50,24 @@ def read_directory(path: Path, kind: InputKind | None, label_file: Path | None =
     if contents.kind is None:
         run = _described_run(path)
         contents.kind, contents.class_names = run.get("kind"), contents.class_names or run.get("class_names")
-        contents.files += (path / _RUN,) if run else ()
+    contents.files += (path / _RUN,) if (path / _RUN).is_file() else ()  # which no output may replace
     return contents
 
 
 def _described_run(path: Path) -> dict[str, Any]:
     """The content of a training run's ``run.json``; a file without a kind belongs to another program and is ignored."""
     described = None
-    with suppress(OSError, ValueError):
-        described = json.loads((path / _RUN).read_text(encoding="utf-8"))
+    with suppress(CorruptFileError):
+        described = read_json(path / _RUN)
     return described if isinstance(described, dict) and described.get("kind") in KINDS else {}
 
 
 def read_pattern(pattern: str, kind: InputKind | None, label_file: Path | None = None) -> Contents:
     """The files that match a pattern, in natural order; a file ``labels.*`` has the labels."""
-    return read_files([Path(name) for name in glob.glob(pattern)], kind, pattern, label_file)
+    names = glob.glob(pattern)
+    if not names:
+        raise FileFormatError(f"no file matches {pattern}; check the name.")
+    return read_files([Path(name) for name in names], kind, pattern, label_file)
 
 
 def read_files(files: Sequence[Path], kind: InputKind | None, where: str, label_file: Path | None = None) -> Contents:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import DtypeError, FileFormatError, LabelError, ParameterError, ShapeError
+from veridical.predictions.arrays import as_text_array
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
 from veridical.predictions.files.file_checks import missing_column
@@ -168,7 +169,7 @@ def _long_form(table: Table, scores: Array) -> Contents:
         values.reshape(n_sources, n_samples, -1),
         labels=_labels(table, sample, samples),
         source_names=None if is_counting(sources) else sources,
-        sample_ids=_ids(samples),
+        sample_ids=_ids(samples, table.path),
         groups=_groups(table, sample, samples),
     )
 
@@ -190,7 +191,7 @@ def _one_source(table: Table, scores: Array) -> Contents:
     values = np.empty_like(scores)
     values[sample] = scores
     labels, groups = _labels(table, sample, samples), _groups(table, sample, samples)
-    return Contents(values, labels=labels, sample_ids=_ids(samples), groups=groups)
+    return Contents(values, labels=labels, sample_ids=_ids(samples, table.path), groups=groups)
 
 
 def _labels(table: Table, sample: Array, samples: Sequence[str]) -> Array | None:
@@ -199,13 +200,13 @@ def _labels(table: Table, sample: Array, samples: Sequence[str]) -> Array | None
     if chosen is None or not any(chosen):
         return None
     if not _named_by_numbers(table.class_names):
-        return labels_from_text(chosen)
+        return labels_from_text(chosen, table.path)
     if set(chosen) <= {*table.class_names, ""}:
         return np.array(chosen)
     return np.array(
         [
             text if is_unknown(text) else str(number)
-            for text, number in zip(chosen, labels_from_text(chosen), strict=True)
+            for text, number in zip(chosen, labels_from_text(chosen, table.path), strict=True)
         ]
     )
 
@@ -219,7 +220,7 @@ def _groups(table: Table, sample: Array, samples: Sequence[str]) -> Array | None
         raise FileFormatError(
             f"{table.path} has no group for sample {samples[chosen.index('')]}; write one in each row."
         )
-    return _ids(chosen, counting=True)
+    return _ids(chosen, table.path, counting=True)
 
 
 def _per_sample(table: Table, column: str, sample: Array, samples: Sequence[str]) -> list[str] | None:
@@ -236,13 +237,13 @@ def _per_sample(table: Table, column: str, sample: Array, samples: Sequence[str]
     return chosen
 
 
-def _ids(names: Sequence[str], *, counting: bool = False) -> Array | None:
+def _ids(names: Sequence[str], path: Path, *, counting: bool = False) -> Array | None:
     """Names as ids: numbers where all are, and None where they only count, unless ``counting`` is wanted."""
     if is_counting(names) and not counting:
         return None
     if all(is_whole(name) and str(int(name)) == name for name in names):
         return np.asarray([int(name) for name in names], np.int64)
-    return np.asarray(names, dtype=str)
+    return as_text_array(names, f"a column of {path}")
 
 
 def _named_by_numbers(names: Sequence[str]) -> bool:
