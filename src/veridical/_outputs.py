@@ -48,14 +48,26 @@ def check_outputs(outputs: Mapping[str, _StrPath | None], inputs: Iterable[_StrP
             raise ParameterError(
                 f"{name_of_output} {paths[name_of_output]} is the same file as the input {source}; choose another name."
             )
+        for name, path in paths.items():
+            if _is_store(as_path(source)) and _is_within(path, as_path(source)):
+                raise ParameterError(f"{name} {path} is a part of the input {source}; choose another name.")
 
 
 def check_replaced_directory(name: str, path: _StrPath, inputs: Iterable[_StrPath]) -> None:
     """Refuse an output that replaces a whole directory in which an input is."""
-    target = Path(os.path.realpath(as_path(path)))
+    target = as_path(path)
     for source in inputs:
-        if target.is_dir() and target in Path(os.path.realpath(as_path(source))).parents:
+        if target.is_dir() and _is_within(as_path(source), target):
             raise ParameterError(f"{name} {path} is the directory of the input {source}; choose another name.")
+
+
+def _is_store(path: Path) -> bool:
+    """Whether it is a directory that holds Zarr arrays, each of whose files is a part of them."""
+    return any((path / name).is_file() for name in ("zarr.json", ".zgroup", ".zarray"))
+
+
+def _is_within(path: Path, directory: Path) -> bool:
+    return Path(os.path.realpath(directory)) in Path(os.path.realpath(path)).parents
 
 
 def _identity(path: Path) -> Any:
