@@ -1,12 +1,14 @@
 """What inspect says about sources."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 from ensembles import random_ensemble
 
 import veridical as vd
+from veridical._json import to_json
 
 pytestmark = pytest.mark.compiled
 
@@ -55,6 +57,40 @@ def test_missing_rows_are_counted(probs):
     inspection = vd.inspect(probs)
     assert inspection.sources[1].missing == 10
     assert any("10 of 1500 rows are absent" in warning for warning in inspection.warnings)
+
+
+def test_source_without_predictions_is_not_an_outlier(probs):
+    probs[1] = np.nan
+    inspection = vd.inspect(probs)
+    absent = inspection.sources[1]
+    assert all(map(math.isnan, (absent.mean_confidence, absent.mean_reliability, absent.agreement)))
+    assert inspection.outlier != 1
+    assert inspection.n_present == 4
+    others = [source.agreement for s, source in enumerate(inspection.sources) if s != 1]
+    assert inspection.mean_agreement == pytest.approx(np.mean(others))
+    assert inspection.rows()[1][1][1:] == ["", "", "", "", "300"]
+    plain = json.loads(to_json(inspection.to_dict()))
+    assert plain["sources"][1]["agreement"] is None
+    assert plain["agreement"][0][1] is None
+
+
+def test_reliability_is_about_the_samples_of_a_source(probs):
+    """A source that is absent for half of the samples is not trusted half as much."""
+    halved = probs.copy()
+    halved[1, :150] = np.nan
+    whole, half = vd.inspect(probs[:, 150:]), vd.inspect(halved)
+    assert half.sources[1].mean_reliability == pytest.approx(whole.sources[1].mean_reliability)
+    assert whole.equal_share == 1 / 5
+    assert half.equal_share == pytest.approx(300 / (5 * 300 - 150))
+
+
+def test_sources_without_common_samples_have_no_agreement(probs, rng):
+    probs[0, :150] = np.nan
+    probs[1, 150:] = np.nan
+    inspection = vd.inspect(vd.Predictions(probs, rng.integers(0, 4, 300)))
+    assert math.isnan(inspection.agreement[0][1])
+    others = [share for t, share in enumerate(inspection.agreement[0]) if t not in (0, 1)]
+    assert inspection.value.sources[0].agreement == pytest.approx(np.mean(others))
 
 
 def test_inspect_calibrator_shows_what_the_calibrator_remembers(tmp_path):

@@ -89,8 +89,8 @@ def test_source_reliability_where_one_source_is_always_absent(predictions):
     values = predictions.values.copy()
     values[1] = np.nan
     ax = plots.source_reliability(vd.Predictions(values, predictions.labels))
-    assert ax.get_xlabel() == "agreement with the mean (%)"
-    assert len(artists(ax, "source-")) == 4
+    assert ax.get_xlabel() == "accuracy (%)"
+    assert len(artists(ax, "source-")) == 3
 
 
 # --- matrices

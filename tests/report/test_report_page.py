@@ -129,6 +129,20 @@ def test_page_of_unanimous_sources():
     assert "all sources agree on every sample" in report.html
 
 
+@pytest.mark.parametrize("labels", [None, [0, 1, 2, 1, 0, 2]])
+def test_page_of_sources_that_are_absent(labels):
+    """What is not known is not drawn, and no sentence is about a source without predictions."""
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=(4, 6))
+    probs[3] = np.nan
+    page = vd.build_report(probs, labels, method="mean", methods=["mean"], intervals=False)
+    assert "source 3 stands apart" not in page.data.verdict
+    assert "no samples in common" in page.html
+    assert not re.search(r"\bnan\b", "".join(Page(page.html).text))
+    probs[0, 3:], probs[1, :3], probs[2] = np.nan, np.nan, np.nan
+    page = vd.build_report(probs, labels, method="mean", methods=["mean"], intervals=False)
+    assert "How often two sources agree" not in page.html
+
+
 def test_infinite_loss_is_shown():
     probs = np.tile([[[0.0, 1.0]], [[0.0, 1.0]]], (1, 40, 1))
     report = vd.build_report(probs, np.arange(40) % 2, method="mean", methods=[], intervals=False)

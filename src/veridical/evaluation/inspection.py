@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,15 +13,15 @@ from veridical.evaluation.engine import Engine
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.notes import label_order_notes
 from veridical.evaluation.scores import SCHEMA
-from veridical.evaluation.source_effects import value_sources
-from veridical.evaluation.source_value import SourceValues
+from veridical.evaluation.source_effects import mean_of_some, value_sources
+from veridical.evaluation.source_value import SourceValues, in_percent
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import Array, Kind
 
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """One source.
+    """One source; what is a mean over its predictions is NaN, in JSON null, for a source that has none.
 
     Attributes
     ----------
@@ -31,8 +30,8 @@ class SourceFacts:
         Where labels are known.
     mean_confidence : float
     mean_reliability : float
-        Mean over samples of the share of trust that truth discovery gave it; 1/S is the average source.  It is about
-        agreement with the other sources, not about labels.
+        Mean over its samples of the share of trust that truth discovery gave it; :attr:`Inspection.equal_share`
+        is that of the average source.  It is about agreement with the other sources, not about labels.
     agreement : float
         How often its label is the mean's.
     missing : int
@@ -63,7 +62,8 @@ class Inspection(TableResult):
     data : DataFacts
     sources : tuple of SourceFacts
     agreement : (S, S) nested tuple
-        How often two sources name the same label, over the samples that both have a prediction for.
+        How often two sources name the same label, over the samples that both have a prediction for; NaN, in JSON
+        null, if there are none.
     warnings : tuple of str
     value : SourceValues or None
         What each source is worth to the mean; where there are labels and several sources.
@@ -84,9 +84,26 @@ class Inspection(TableResult):
     value: SourceValues | None = None
 
     @property
+    def n_present(self) -> int:
+        """How many sources have predictions."""
+        return sum(source.missing < self.data.n_samples for source in self.sources)
+
+    @property
+    def equal_share(self) -> float:
+        """The mean reliability of sources that are trusted alike: 1/S, and more where sources are absent."""
+        n_rows = sum(self.data.n_samples - source.missing for source in self.sources)
+        return self.data.n_samples / n_rows if n_rows else 1 / self.data.n_sources
+
+    @property
+    def mean_agreement(self) -> float:
+        """How often a source with predictions names the mean's label, on average."""
+        return mean_of_some(np.array([source.agreement for source in self.sources]))
+
+    @property
     def outlier(self) -> int:
         """The source that truth discovery trusts least: it agrees least with the others, right or wrong."""
-        return int(np.argmin([source.mean_reliability for source in self.sources]))
+        reliabilities = np.array([source.mean_reliability for source in self.sources])
+        return int(np.argmin(np.where(np.isnan(reliabilities), np.inf, reliabilities)))
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows, one per source."""
@@ -94,10 +111,10 @@ class Inspection(TableResult):
         rows = [
             [
                 source.name,
-                _percent(source.accuracy),
-                _percent(source.mean_confidence),
-                _percent(source.mean_reliability),
-                _percent(source.agreement if source.missing < self.data.n_samples else None),
+                in_percent(source.accuracy, 2),
+                in_percent(source.mean_confidence, 2),
+                in_percent(source.mean_reliability, 2),
+                in_percent(source.agreement, 2),
                 str(source.missing) if source.missing else "",
             ]
             for source in self.sources
@@ -116,7 +133,7 @@ class Inspection(TableResult):
     def least_trusted(self) -> str:
         """The source that truth discovery trusts least, without labels, which say more; empty for two sources."""
         labelled = any(source.accuracy is not None for source in self.sources)
-        if labelled or self.data.n_sources < 3 or not self.data.n_samples:
+        if labelled or self.n_present < 3:
             return ""
         return self.sources[self.outlier].name
 
@@ -171,24 +188,25 @@ def inspect_with_engine(engine: Engine, data: DataFacts | None = None, random_st
             name=data.source_names[s],
             accuracy=_share(labels[s], predictions.labels),
             mean_confidence=_mean(outcome.confidence),
-            mean_reliability=_mean(truth.reliability[s]),
-            agreement=_share(labels[s], truth.prediction) or 0.0,
+            mean_reliability=_mean(truth.reliability[s, outcome.samples]),
+            agreement=_agreement(labels[s], truth.prediction),
             missing=int((labels[s] < 0).sum()),
         )
         for s, outcome in enumerate(engine.sources)
     )
-    agreement = tuple(tuple(_share(a, b) or 0.0 for b in labels) for a in labels)
+    agreement = tuple(tuple(_agreement(a, b) for b in labels) for a in labels)
     value = value_sources(engine, agreement, random_state)
     warnings = (*label_order_notes(engine.labelled), *_warnings(predictions, sources, agreement))
     return Inspection(data, sources, agreement, warnings, value)
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else f"{100 * value:.2f}"
-
-
 def _mean(values: Array) -> float:
     return float(values.mean(dtype=np.float64)) if len(values) else float("nan")
+
+
+def _agreement(labels: Array, others: Array) -> float:
+    share = _share(labels, others)
+    return float("nan") if share is None else share
 
 
 def _share(labels: Array, others: Array | None) -> float | None:

@@ -78,12 +78,12 @@ def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_s
     sources = tuple(
         SourceValue(
             name=name,
-            accuracy=_mean_of_some(right[s]),
-            nll=_mean_of_some(_loss(prob[s, scored])),
+            accuracy=mean_of_some(right[s]),
+            nll=mean_of_some(_loss(prob[s, scored])),
             nll_without=nll_without[s],
             accuracy_without=accuracy_of_rest[s],
             weight=float(weights[s]),
-            agreement=float(np.mean([agreement[s][t] for t in range(n_sources) if t != s])),
+            agreement=mean_of_some(np.delete(agreement[s], s)),
             zeros=zeros[s],
         )
         for s, name in enumerate(predictions.source_names or [f"source {s}" for s in range(n_sources)])
@@ -223,7 +223,7 @@ def _effects(
     ]
 
 
-def _mean_of_some(values: Floats) -> float:
+def mean_of_some(values: Floats) -> float:
     """Mean of the values that are not NaN; NaN if all are, as for a source that is always absent."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")

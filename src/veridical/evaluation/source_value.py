@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
@@ -86,7 +87,7 @@ class SourceValue:
     @property
     def nll_text(self) -> str:
         """The NLL as tables show it, marked where it is infinite in truth."""
-        return f"{self.nll:.3f}{INFINITE * (self.zeros > 0)}"
+        return "" if math.isnan(self.nll) else f"{self.nll:.3f}{INFINITE * (self.zeros > 0)}"
 
 
 @dataclass(frozen=True)
@@ -230,12 +231,12 @@ class SourceValues(TableResult):
         rows = [
             [
                 source.name + " *" * (s in self.subset),
-                f"{100 * source.accuracy:.2f}",
+                in_percent(source.accuracy, 2),
                 source.nll_text,
                 with_interval(source.nll_without, 1, 4),
                 with_interval(source.accuracy_without, 100, 2),
-                f"{100 * source.weight:.1f}",
-                f"{100 * source.agreement:.1f}",
+                in_percent(source.weight, 1),
+                in_percent(source.agreement, 1),
             ]
             for s, source in enumerate(self.sources)
         ]
@@ -292,6 +293,11 @@ def _listed(names: Sequence[str]) -> str:
         else [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1} more"]
     )
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def in_percent(value: float | None, digits: int) -> str:
+    """A share in percent; empty where it is not known."""
+    return "" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
 
 
 def _columns(effect: Effect) -> list[tuple[str, float]]:

@@ -63,11 +63,12 @@ def source_reliability(inspection: Any, *, ax: Axes | None = None) -> Axes:
     True
     """
     shown: Inspection = inspection if isinstance(inspection, Inspection) else inspect(inspection)
-    sources, n_sources = shown.sources, shown.data.n_sources
     shares, what = shares_of(shown)
     axes = axes_or_new(ax, 4.5, 4.3)
-    axes.axhline(100 / n_sources, color=colour("quiet"), linewidth=1, linestyle=(0, (4, 3)))
-    for s, (source, share) in enumerate(zip(sources, shares, strict=True)):
+    axes.axhline(100 * shown.equal_share, color=colour("quiet"), linewidth=1, linestyle=(0, (4, 3)))
+    for s, (source, share) in enumerate(zip(shown.sources, shares, strict=True)):
+        if math.isnan(share):
+            continue
         role = "wrong" if s == shown.outlier and shown.least_trusted else "series-3"
         (dot,) = axes.plot(
             100 * share,
@@ -88,10 +89,13 @@ def source_reliability(inspection: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def shares_of(inspection: Inspection) -> tuple[list[float], str]:
-    """Accuracy of each source or, without labels, agreement with the mean; and which of the two it is."""
-    accuracies = [source.accuracy for source in inspection.sources if source.accuracy is not None]
-    if len(accuracies) == len(inspection.sources):
-        return accuracies, "accuracy"
+    """Accuracy of each source or, without labels, agreement with the mean; and which of the two it is.
+
+    NaN for a source that has no predictions.
+    """
+    accuracies = [source.accuracy for source in inspection.sources]
+    if any(accuracy is not None for accuracy in accuracies):
+        return [math.nan if accuracy is None else accuracy for accuracy in accuracies], "accuracy"
     return [source.agreement for source in inspection.sources], "agreement with the mean"
 
 

@@ -31,6 +31,7 @@ def all_figures(data: ReportData, *, legends: bool = False) -> Iterator[Drawing]
     several = data.inspection.data.n_sources > 1
     if several:
         yield draw_sources(data)
+    if has_agreement(data):
         yield draw_agreement(data)
     if data.inspection.value is not None:
         yield draw_source_value(data)
@@ -111,8 +112,9 @@ def draw_sources(data: ReportData) -> Drawing:
         f"source-{s}": f"{printable(source.name)}\n{what} {100 * share:.2f}%\n"
         f"mean reliability {100 * source.mean_reliability:.2f}%"
         for s, (source, share) in enumerate(zip(data.inspection.sources, shares, strict=True))
+        if not math.isnan(share)
     }
-    alt = f"Mean reliability of {len(shares)} sources against their {what}. The table of sources holds the numbers."
+    alt = f"Mean reliability of {len(tips)} sources against their {what}. The table of sources holds the numbers."
     return Drawing("sources", alt, figure, tips)
 
 
@@ -137,9 +139,15 @@ def draw_source_value(data: ReportData) -> Drawing:
 def _shown_agreement(data: ReportData) -> tuple[Array, list[str]]:
     """The agreement of the sources that are shown, and their names."""
     agreement = [source.agreement for source in data.inspection.sources]
-    shown = sorted(np.argsort(agreement, kind="stable")[:MOST_IN_MATRIX].tolist())
+    shown = sorted(np.argsort(agreement, kind="stable")[:MOST_IN_MATRIX].tolist())  # NaN is last
     names = [printable(data.inspection.sources[s].name) for s in shown]
     return np.asarray(data.inspection.agreement)[np.ix_(shown, shown)], names
+
+
+def has_agreement(data: ReportData) -> bool:
+    """Whether two of the sources that are shown have samples in common."""
+    matrix = _shown_agreement(data)[0]
+    return not np.isnan(matrix[~np.eye(len(matrix), dtype=bool)]).all()
 
 
 def agreement_legend(data: ReportData) -> list[tuple[str, str]]:
@@ -154,7 +162,8 @@ def draw_agreement(data: ReportData) -> Drawing:
     margin = 0.16 + 0.0088 * sources.letter_size(len(names)) * longest
     figure, axes = new_axes(4.5, 4.5, left=margin, bottom=margin)
     sources.dependence_matrix(matrix, names, legend=False, ax=axes)
-    hover = {"kind": "agreement", "names": names, "values": [[f"{100 * v:.1f}%" for v in row] for row in matrix]}
+    texts = [["no samples in common" if np.isnan(v) else f"{100 * v:.1f}%" for v in row] for row in matrix]
+    hover = {"kind": "agreement", "names": names, "values": texts}
     between = np.where(np.eye(len(names)), np.nan, matrix)
     least = np.unravel_index(np.nanargmin(between), matrix.shape)
     alt = (

@@ -27,6 +27,7 @@ from veridical.report.figures import (
     draw_source_value,
     draw_sources,
     draw_sweep,
+    has_agreement,
     most_in_bin,
 )
 from veridical.report.svg import inline_svg
@@ -124,8 +125,8 @@ def _tiles(data: ReportData) -> list[tuple[str, str, str]]:
         "sources × samples × classes",
     )
     if data.evaluation is None or data.method is None:
-        agreement = sum(source.agreement for source in data.inspection.sources) / facts.n_sources
-        return [shape, ("Agreement with the mean", percent(agreement), "average over the sources")]
+        agreement = percent(data.inspection.mean_agreement)
+        return [shape, ("Agreement with the mean", agreement, "average over the sources")]
     before, after = data.evaluation["mean"], data.evaluation[data.method]
     title = shown_title(data.method)
     floor = after.summary["ece"].floor or 0.0
@@ -184,16 +185,17 @@ def _calibration(data: ReportData) -> dict[str, Any] | None:
 
 def _sources(data: ReportData) -> dict[str, Any]:
     value = data.inspection.value
-    several = data.inspection.data.n_sources > 1
+    several, comparable = data.inspection.data.n_sources > 1, has_agreement(data)
     return {
         "table": sources_table(data),
         "scatter": inline_svg(draw_sources(data)) if several else None,
-        "agreement": inline_svg(draw_agreement(data)) if several else None,
-        "legend": agreement_legend(data) if several else [],
+        "agreement": inline_svg(draw_agreement(data)) if comparable else None,
+        "legend": agreement_legend(data) if comparable else [],
         "stands_apart": stands_apart(data.inspection),
         "value": None if value is None else inline_svg(draw_source_value(data)),
         "value_table": None if value is None else source_value_table(value),
         "value_sentences": [] if value is None else [printable(sentence) for sentence in value.sentences],
+        "equal_share": data.inspection.equal_share,
         "least": printable(data.inspection.least_trusted),
         "left_out": max(data.inspection.data.n_sources - MOST_IN_MATRIX, 0),
         "shown": MOST_IN_MATRIX,

@@ -22,7 +22,7 @@ from veridical.evaluation.outcomes import Outcome
 from veridical.evaluation.scores import EvaluationRun, run_evaluation
 from veridical.metrics import bin_edges
 from veridical.predictions import as_predictions
-from veridical.predictions.validation import InputKind, check_seed
+from veridical.predictions.validation import InputKind, check_flag, check_seed
 from veridical.report.data import ReportData
 from veridical.report.disputed import disputed_samples
 from veridical.report.verdict import verdict_of
@@ -54,6 +54,7 @@ def prepare_report(
     if sources.n_samples == 0:
         raise ShapeError("there are no samples to report on; at least one is needed.")
     random_state = check_seed(random_state)
+    check_flag(intervals, "intervals")
     if title is not None and not isinstance(title, str):
         raise ParameterError(f"title is {shown(title)}; give text.")
     engine = Engine(sources)

@@ -141,20 +141,17 @@ def _without_labels(inspection: Inspection) -> list[str]:
     samples = f"{data.n_samples:,} sample{'s' * (data.n_samples != 1)}"
     if data.n_sources == 1:
         return [f"One source, {samples}, no labels: how well calibrated it is cannot be measured."]
-    agreement = sum(source.agreement for source in inspection.sources) / data.n_sources
+    agreement = percent(inspection.mean_agreement)
     return [
         f"{data.n_sources} sources, {samples}, no labels: how well calibrated they are cannot be measured.",
-        f"On average a source names the same label as the mean for {percent(agreement)} of the samples.",
+        f"On average a source names the same label as the mean for {agreement} of the samples.",
     ]
 
 
 def stands_apart(inspection: Inspection) -> bool:
     """Whether, without labels, the least trusted source is trusted clearly less than an equal share."""
-    n_sources = inspection.data.n_sources
-    return (
-        inspection.least_trusted != ""
-        and inspection.sources[inspection.outlier].mean_reliability < _STANDS_APART / n_sources
-    )
+    reliability = inspection.sources[inspection.outlier].mean_reliability
+    return inspection.least_trusted != "" and reliability < _STANDS_APART * inspection.equal_share
 
 
 def _outlier(inspection: Inspection) -> list[str]:
@@ -164,7 +161,7 @@ def _outlier(inspection: Inspection) -> list[str]:
     source = inspection.sources[inspection.outlier]
     return [
         f"{printable(source.name)} stands apart from the others: truth discovery trusts it "
-        f"{percent(source.mean_reliability)}, where {percent(1 / inspection.data.n_sources)} would be an equal share."
+        f"{percent(source.mean_reliability)}, where {percent(inspection.equal_share)} would be an equal share."
     ]
 
 
