@@ -17,7 +17,7 @@ def assert_promise_kept(truth):
     assert ((truth.probs == top).sum(axis=1) == 1).all(), "the maximum is shared"
 
 
-@settings(max_examples=examples(2500))
+@settings(max_examples=examples(1000))
 @given(tied_ensembles(), st.sampled_from([0, 1, 2, 20]))
 def test_labels_are_kept_in_random_ensembles(probs, max_iter):
     truth = vd.discover(probs, max_iter=max_iter)

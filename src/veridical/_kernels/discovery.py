@@ -230,12 +230,12 @@ def discover_sample(scores, by_class, present, c, options, scratch, weight, n, o
 
 
 @inner
-def _write_truth(z, c, options, probs):
+def _write_distribution(z, c, options, probs):
     """``probs`` becomes ``z``, summing to one, with ``c`` as its strict maximum if labels are kept."""
     scale = z.dtype.type(1) / _sum(z)
     for l in range(probs.shape[0]):
         probs[l] = z[l] * scale
-    if options.keep_label and c >= 0:
+    if options.keep_label:
         project_onto_winner(probs, c, z.dtype.type(options.margin))
 
 
@@ -268,8 +268,8 @@ def _discover_loaded(group, i, n, layout, options, source_weights, by_class, scr
     if not exact:
         renormalise_sample(scores, by_class, present, sums)
         _weighted_mean(scores, by_class, present, scratch.z)
-    if outputs.mean.shape[0] > 0:
-        _write_truth(scratch.z, c, options, outputs.mean[n])
+    if outputs.mean.shape[0] > 0 and c >= 0:
+        _write_distribution(scratch.z, c, options, outputs.mean[n])
     _set_influence(present, source_weights, options.weighted, scratch.influence)
     if options.weighted:
         _weighted_mean(scores, by_class, scratch.influence, scratch.z)
@@ -277,7 +277,7 @@ def _discover_loaded(group, i, n, layout, options, source_weights, by_class, scr
             project_onto_winner(scratch.z, c, scratch.z.dtype.type(0))
     if c >= 0:
         discover_sample(scores, by_class, present, c, options, scratch, scratch.weights[i], n, outputs)
-        _write_truth(scratch.z, c, options, outputs.probs[n])
+        _write_distribution(scratch.z, c, options, outputs.probs[n])
     return True
 
 

@@ -2,9 +2,9 @@
 
 A server that answers one sample at a time needs neither Numba nor a cache of compiled kernels.  Which of the two is
 used depends on the size of the input and on how the calibrator was loaded, so that the same input always has the same
-result.  A twin works in
-float64 whatever the dtype of its input: labels are those of the kernels exactly, float64 values agree to 1e-12 and
-float32 values to 1e-5 (HV relative to its size; both as far as the sum of squares in a sample is representable).
+result.  A twin works in float64 whatever the dtype of its input: labels are those of the kernels exactly, float64
+values agree to 1e-12 and float32 values to 1e-5 (HV relative to its size; both as far as the sum of squares in a sample
+is representable).
 """
 
 from __future__ import annotations

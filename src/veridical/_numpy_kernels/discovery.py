@@ -39,7 +39,8 @@ class Loaded(NamedTuple):
 
 def load(probs: Array, options: Options) -> Loaded | int:
     """Probabilities (S, N, L), checked as the kernel checks them; the first sample that is not valid otherwise."""
-    sums = np.add.reduce(probs, 2)
+    with np.errstate(invalid="ignore", over="ignore"):  # sums of infinities or of huge numbers are not one
+        sums = np.add.reduce(probs, 2)
     off = np.abs(sums - 1.0)
     present: Any = None
     # Written so that NaN, which maximum and minimum pass on, needs a closer look.

@@ -27,11 +27,12 @@ def mean_of_few(scores: Array, exact: float, margin: float, mean: Array, label: 
     that lead by more than ``margin``.
     """
     n_sources, n_samples, n_classes = scores.shape
-    off = scores.reshape(-1, n_classes).dot(ones(n_classes))
-    off -= 1.0
-    # Written so that NaN is not valid.
-    if not (off.dot(off) <= exact and smallest(scores) >= 0.0):
-        return False
+    with np.errstate(over="ignore", invalid="ignore"):  # huge and infinite numbers are not valid
+        off = scores.reshape(-1, n_classes).dot(ones(n_classes))
+        off -= 1.0
+        # Written so that NaN is not valid.
+        if not (off.dot(off) <= exact and smallest(scores) >= 0.0):
+            return False
     ones(n_sources).dot(scores.reshape(n_sources, -1), out=mean.reshape(-1))
     mean /= row_sums(mean)[:, None]
     mean.argmax(axis=1, out=label)

@@ -161,8 +161,15 @@ def discover_with_mean(predictions: Predictions, missing: Missing, n_threads: in
 
 def truth_in(outputs: Outputs, *, traced: bool = False) -> Truth:
     """The outputs of the kernel as a result."""
-    found = (outputs.probs, outputs.reliability, outputs.hv, outputs.prediction, outputs.n_iter, outputs.converged)
-    return Truth(*found, trace=outputs.trace if traced else None)
+    return Truth(
+        outputs.probs,
+        outputs.reliability,
+        outputs.hv,
+        outputs.prediction,
+        outputs.n_iter,
+        outputs.converged,
+        outputs.trace if traced else None,
+    )
 
 
 def make_options(
