@@ -29,7 +29,10 @@ def is_dask_array(values: Any) -> bool:
 def is_large_map(values: Any) -> bool:
     """Whether these are predictions of more than 2 GB in a memory map, as an array or in a container."""
     array = values.values if getattr(values, "is_stacked", False) else values
-    if getattr(array, "nbytes", 0) <= STREAM_ABOVE:
+    try:
+        if getattr(array, "nbytes", 0) <= STREAM_ABOVE:
+            return False
+    except Exception:  # sparse tensors have no such number, and other objects may raise anything
         return False
     while array is not None and type(array).__name__ != "memmap":
         array = getattr(array, "base", None)

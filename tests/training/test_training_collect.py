@@ -199,7 +199,7 @@ def test_invalid_input_leaves_no_file(tmp_path: Path, samples: tuple[torch.Tenso
         ([linear(0)], loader, {"source_names": ["a", "b"]}, ShapeError, "2 source names for 1 source"),
         ([linear(0)], loader, {"mc_samples": 3}, ParameterError, "mc_samples is for one torch module"),
         (linear(0), loader, {"mc_samples": 3}, ParameterError, "needs a module with dropout, and this one has none"),
-        (linear(0), 7, {}, ParameterError, "loader is a int; give an iterable of batches"),
+        (linear(0), 7, {}, ParameterError, "loader is 7; give an iterable of batches"),
         (linear(0), loader, {"precision": "float8"}, ParameterError, "precision 'float8' is unknown"),
     ]
     for models, batches, options, error, message in cases:

@@ -90,9 +90,16 @@ def library_of(values: Any) -> str | None:
     """The name of the library whose array this is; None for NumPy's and for everything that is not an array."""
     for base in type(values).__mro__:
         library = _LIBRARIES.get(base.__module__.partition(".")[0])
-        if library is not None and hasattr(values, "shape") and hasattr(values, "dtype"):
+        if library is not None and _is_array(values):
             return library
     return None
+
+
+def _is_array(values: Any) -> bool:
+    try:
+        return hasattr(values, "shape") and hasattr(values, "dtype")
+    except Exception:  # nested tensors have no shape
+        return False
 
 
 def _parts_of(values: Any) -> list[Any]:
@@ -179,14 +186,19 @@ def to_host(values: Any) -> Any:
     return np.from_dlpack(values)
 
 
+def to_tensor(array: Any) -> Any:
+    """A NumPy array of numbers as a tensor, which shares its memory where PyTorch can: writable, native, contiguous."""
+    import torch
+
+    native = np.float64 if array.dtype == np.longdouble else array.dtype.newbyteorder("=")
+    array = np.asarray(array, native, order="C")
+    return torch.from_numpy(array if array.flags.writeable or not array.size else array.copy())
+
+
 def from_host(array: Any, like: Foreign) -> Any:
     """A NumPy array as one of the same library on the same device; host memory is shared where possible."""
     if like.library == "torch":
-        import torch
-
-        if array.size and not array.flags.writeable:
-            array = array.copy()
-        return torch.from_numpy(np.ascontiguousarray(array)).to(like.parts[0].device)
+        return to_tensor(array).to(like.parts[0].device)
     if like.library == "jax":
         import jax
 

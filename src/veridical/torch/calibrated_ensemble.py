@@ -9,13 +9,14 @@ import torch
 from torch import nn
 
 from veridical._extras import require
+from veridical.arrays.foreign import to_tensor
 from veridical.calibrate import Calibrator
 from veridical.calibrate.on_arrays import answer_arrays
 from veridical.combine.array_inputs import load
 from veridical.combine.on_arrays import CombinedArrays
-from veridical.errors import ParameterError, ShapeError, shown
+from veridical.errors import ParameterError, ShapeError, failures_of_model, shown
 from veridical.predictions import Predictions
-from veridical.predictions.validation import KINDS, as_numbers, check_choice, entries_of
+from veridical.predictions.validation import KINDS, as_numbers, check_choice, check_type, entries_of
 
 
 class CalibratedEnsemble(nn.Module):
@@ -53,10 +54,10 @@ class CalibratedEnsemble(nn.Module):
 
     def __init__(self, modules: Iterable[nn.Module], calibrator: Calibrator, kind: str = "logits") -> None:
         super().__init__()
-        members = list(entries_of(modules, "modules are", "a list of nn.Module"))
-        for place, member in enumerate(members):
-            if not isinstance(member, nn.Module):
-                raise ParameterError(f"module {place} is {shown(member)}; give an nn.Module.")
+        members = [
+            check_type(member, nn.Module, f"module {place}", "an nn.Module")
+            for place, member in enumerate(entries_of(modules, "modules are", "a list of nn.Module"))
+        ]
         if not members:
             raise ParameterError("there are no modules; give at least one.")
         if not isinstance(calibrator, Calibrator):
@@ -97,10 +98,11 @@ class CalibratedEnsemble(nn.Module):
         was_training = self.training
         self.eval()
         try:
-            parts = [
-                (self.scores(inputs).float().cpu(), _as_labels(labels))
-                for inputs, labels in map(_as_pair, entries_of(batches, "batches are", "pairs (inputs, labels)"))
-            ]
+            parts = []
+            pairs = map(_as_pair, entries_of(batches, "batches are", "pairs (inputs, labels)"))
+            for place, (inputs, labels) in enumerate(pairs):
+                with failures_of_model(f"batch {place}"):
+                    parts.append((self.scores(inputs).float().cpu(), _as_labels(labels)))
         finally:
             self.train(was_training)
         if not parts:
@@ -122,4 +124,4 @@ def _as_pair(batch: Any) -> tuple[Any, Any]:
 
 def _as_labels(labels: Any) -> torch.Tensor:
     """The labels of a batch as a tensor on the host."""
-    return labels.cpu() if isinstance(labels, torch.Tensor) else torch.from_numpy(as_numbers(labels, "the labels"))
+    return labels.cpu() if isinstance(labels, torch.Tensor) else to_tensor(as_numbers(labels, "the labels"))

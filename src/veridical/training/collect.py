@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,15 @@ import numpy.typing as npt
 
 from veridical._atomic import as_path
 from veridical._extras import require
-from veridical.errors import InvalidInputError, LabelError, NotFiniteError, ParameterError, ShapeError, shown
+from veridical.errors import (
+    InvalidInputError,
+    LabelError,
+    NotFiniteError,
+    ParameterError,
+    ShapeError,
+    failures_of_model,
+    shown,
+)
 from veridical.predictions import Predictions
 from veridical.predictions.validation import KINDS, Kind, check_choice, check_integer, check_names, entries_of
 from veridical.training.prediction_file import PredictionsFile
@@ -96,7 +104,9 @@ def collect_predictions(
             if kind is None:
                 _check_same_kind(first, predict, collector.n_sources)
             for inputs, labels in _batches(loader):
-                collector.add(predict(inputs), labels)
+                with failures_of_model(collector.place):
+                    scores = predict(inputs)
+                collector.add(scores, labels)
             collector.end_source()
         return collector.finish(stored_kind, source_names, class_names)
 
@@ -120,9 +130,14 @@ class _Collector:
         if self._file is not None:
             self._file.__exit__(*exception)
 
+    @property
+    def place(self) -> str:
+        """Which batch is next, for messages."""
+        return f"model {self.n_sources}, samples from {self._row}"
+
     def add(self, scores: _Array, labels: _Array | None) -> None:
         """Add a batch (B, L) of the current source."""
-        where = f"model {self.n_sources}, samples from {self._row}"
+        where = self.place
         if scores.ndim != 2:
             raise ShapeError(f"{where}: the output has shape {scores.shape}; it must be (batch, classes).")
         self.n_classes = self.n_classes or scores.shape[1]
@@ -264,9 +279,7 @@ def _batches(loader: Any) -> Iterator[tuple[Any, _Array | None]]:
             rows = slice(start, start + _PAIR_BATCH)
             yield inputs[rows], _as_array(labels[rows])
         return
-    if not isinstance(loader, Iterable):
-        raise ParameterError(f"loader is a {type(loader).__name__}; give an iterable of batches, or a pair (X, y).")
-    for batch in loader:
+    for batch in entries_of(loader, "loader is", "an iterable of batches, or a pair (X, y)"):
         if isinstance(batch, (tuple, list)) and len(batch) == 2:
             yield batch[0], _as_array(batch[1])
         else:

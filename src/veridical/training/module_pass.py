@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
+from veridical.arrays.foreign import to_tensor
 from veridical.errors import ParameterError
 from veridical.predictions.validation import Kind, as_numbers
 from veridical.training.devices import autocast, preserve_random_state, resolve_device, resolve_precision
@@ -25,6 +26,7 @@ class ModulePass:
         own_device = torch.device("cpu") if first is None else first.device
         self._device = own_device if device is None else resolve_device(device)
         self._model = model
+        self._dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.get_default_dtype())
         self._precision = resolve_precision(precision, self._device)
         self._dropouts = [m for m in model.modules() if isinstance(m, _DropoutNd) and m.p > 0]
         if dropout_seed is not None and not self._dropouts:
@@ -33,7 +35,7 @@ class ModulePass:
         self._batch = 0
 
     def __call__(self, inputs: Any) -> npt.NDArray[Any]:
-        values = inputs if isinstance(inputs, Tensor) else torch.from_numpy(as_numbers(inputs, "a batch of inputs"))
+        values = inputs if isinstance(inputs, Tensor) else self._as_tensor(inputs)
         modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
         try:
@@ -44,6 +46,11 @@ class ModulePass:
             for module, was_training in modes:
                 module.training = was_training
         return scores.float().cpu().numpy()
+
+    def _as_tensor(self, inputs: Any) -> Tensor:
+        """Numbers as a tensor, in the module's precision, because NumPy's is mostly float64."""
+        values: Tensor = to_tensor(as_numbers(inputs, "a batch of inputs"))
+        return values.to(self._dtype) if values.is_floating_point() else values
 
     def _run(self, values: Tensor) -> Tensor:
         if self._dropout_seed is None:
