@@ -11,7 +11,7 @@ from veridical._minimisation import minimise
 from veridical._numpy_kernels import is_small
 from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.state_checks import check_array
+from veridical.calibrate.state_checks import LARGEST, check_array
 from veridical.calibrate.temperature import log_probabilities
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.pools import row_blocks
@@ -116,7 +116,7 @@ class VectorScaling(Calibrator):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_real(self.penalty, "penalty", 1e-3)
+        check_real(self.penalty, "penalty", 1e-3, LARGEST)
 
     def _check_state(self) -> None:
         check_array(self.factors_, "factors_", (self.n_classes_,), -_MOST_FACTOR, _MOST_FACTOR)
@@ -229,7 +229,7 @@ class MatrixScaling(VectorScaling):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_real(self.off_diagonal, "off_diagonal", 1e-3)
+        check_real(self.off_diagonal, "off_diagonal", 1e-3, LARGEST)
 
     def _check_state(self) -> None:
         super()._check_state()

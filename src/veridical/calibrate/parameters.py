@@ -11,7 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Self, dataclass_transform
 
-from veridical.errors import ParameterError, UnfittedError
+import numpy as np
+
+from veridical.errors import LabelError, ParameterError, UnfittedError
+from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.validation import check_weights
 
 #: What scikit-learn's meta-estimators call the estimators that they take.
 _ESTIMATOR_NAMES = ("estimator", "estimators", "base_estimator")
@@ -54,11 +58,17 @@ class ParametersAsFields:
             setattr(self, name, value)
         return self
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803  scikit-learn's name
-        """Accuracy of ``predict(X)``."""
-        from sklearn.metrics import accuracy_score
-
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))  # type: ignore[attr-defined]
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: N803  scikit-learn's name
+        """Accuracy of ``predict(X)`` over the samples whose label is known; ``y`` is as in ``fit``."""
+        whole = self.new_predictions(X)  # type: ignore[attr-defined]
+        predictions = (whole if y is None else whole.with_labels(y)).flat()
+        if predictions.labels is None or predictions.n_samples == 0:
+            raise LabelError("a score needs labels; give y, one integer per sample.")
+        known = predictions.labels != UNKNOWN
+        weights = np.ones(len(known)) if sample_weight is None else check_weights(sample_weight, len(known))
+        weights = check_weights(weights[known], int(known.sum()))
+        correct = (self.predict(predictions) == predictions.labels)[known]  # type: ignore[attr-defined]
+        return float(np.average(correct, weights=weights / weights.max()))
 
     def __repr__(self) -> str:
         changed = [

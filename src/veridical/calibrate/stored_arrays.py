@@ -94,6 +94,8 @@ def _encoded(node: Any, encode: Any) -> Any:
         return encode(node)
     if isinstance(node, dict):
         return {key: _encoded(value, encode) for key, value in node.items()}
+    if isinstance(node, np.floating):  # of which JSON knows float64 alone
+        return float(node)
     return [_encoded(value, encode) for value in node] if isinstance(node, (list, tuple)) else node
 
 

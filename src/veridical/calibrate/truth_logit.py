@@ -7,7 +7,7 @@ import numpy as np
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, sigmoid, smoothed_targets
-from veridical.calibrate.state_checks import check_array
+from veridical.calibrate.state_checks import LARGEST, check_array
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.pools import geometric_mean, over_rows, probabilities, sample_blocks
 from veridical.predictions.validation import Array, check_real
@@ -79,7 +79,7 @@ class TruthLogit(Calibrator):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_real(self.penalty, "penalty", 1e-6)
+        check_real(self.penalty, "penalty", 1e-6, LARGEST)
 
     def _check_state(self) -> None:
         check_array(self.coefficients_, "coefficients_", (7,))
