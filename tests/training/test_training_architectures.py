@@ -109,5 +109,5 @@ def test_build_rejects_unknown_names_and_too_few_classes() -> None:
         UnknownNameError, match=r"'resnet9' is unknown \(did you mean .*; choose one of: resnet8, resnet18"
     ):
         build("resnet9", 10)
-    with pytest.raises(ParameterError, match="n_classes is 1; give a whole number of at least 2"):
+    with pytest.raises(ParameterError, match="n_classes is 1; give a whole number from 2 to 100,000"):
         build("resnet8", 1)

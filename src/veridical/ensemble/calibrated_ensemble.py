@@ -35,10 +35,10 @@ from veridical.ensemble.out_of_fold import (
     to_probabilities,
 )
 from veridical.ensemble.sources import Source, all_scores
-from veridical.errors import LabelError, NotConvergedWarning, ParameterError
+from veridical.errors import LabelError, NotConvergedWarning, ParameterError, ShapeError
 from veridical.evaluation.methods import resolve_method
 from veridical.predictions import Predictions
-from veridical.predictions.validation import check_choice, check_flag
+from veridical.predictions.validation import LARGEST_COUNT, check_choice, check_flag
 
 SERVED = ("refit", "folds")
 #: Scores of all sources for samples are held in memory in portions of at most so many numbers.
@@ -302,6 +302,8 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
     def _portions(self, X: Any) -> Iterator[Any]:
         """Consecutive samples, as many at a time as fit in memory with the scores of all sources."""
         n_samples = _num_samples(X)
+        if n_samples > LARGEST_COUNT:
+            raise ShapeError(f"X has {n_samples:,} samples; give at most {LARGEST_COUNT:,} at a time.")
         step = max(_MOST_NUMBERS // (len(self._copies[0]) * len(self.classes_)), 1)
         if n_samples <= step:
             yield X

@@ -16,9 +16,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from veridical.combine.combined import Floats, Labels
 from veridical.ensemble.members import Classes, fit_member, weight_parameter
 from veridical.ensemble.sources import Source, all_scores, fit_margin_scale, margins_to_probabilities
-from veridical.errors import LabelError, SampleWeightWarning, UnseenClassWarning
+from veridical.errors import LabelError, ParameterError, SampleWeightWarning, UnseenClassWarning, shown
 from veridical.predictions import Predictions
 from veridical.predictions.validation import check_weights
+
+_FOLDS = "give a number of folds, a splitter, or pairs of train and test indices"
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,13 @@ def fit_out_of_fold(
     """Fit every member on every fold; the copies to serve, and the scores of samples outside the copies' folds."""
     split_parameters = routed.splitter.split
     splitter = check_cv(cv, labels, classifier=True)
+    if not hasattr(splitter, "get_n_splits"):  # bytes have a method split, too
+        raise ParameterError(f"cv is {shown(cv)}; {_FOLDS}.")
     if isinstance(cv, (int, np.integer)) and split_parameters.get("groups") is not None:
         splitter = StratifiedGroupKFold(int(cv))
     folds = list(splitter.split(X, classes[labels], **split_parameters))
+    if not folds:
+        raise ParameterError(f"cv has no folds; {_FOLDS}.")
 
     def jobs(train: Any, test: Any) -> Iterator[Any]:
         for name, member in members:

@@ -117,7 +117,7 @@ def _fitted_method(calibrator: Any) -> Method:
 
 def resolve_methods(names: Sequence[str]) -> tuple[Method | None, ...]:
     """Methods in order and each once; None stands for the single sources."""
-    if isinstance(names, str) or not isinstance(names, Sequence):
+    if isinstance(names, (str, bytes, bytearray, memoryview)) or not isinstance(names, Sequence):
         raise ParameterError(f'methods is {shown(names)}; give a list of names, such as ["mean", "temperature"].')
     if not names:
         raise ParameterError('methods is empty; name at least one, such as ["mean"].')

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
-from veridical.errors import FileFormatError, LabelError, ShapeError
+from veridical.errors import FileFormatError, LabelError, ParameterError, ShapeError, shown
 from veridical.jury.ids import as_id
 from veridical.predictions.files.csv_rows import open_csv
 from veridical.predictions.files.file_checks import check_is_file
@@ -116,6 +116,9 @@ def answers_of(columns: Columns, where: str) -> dict[str, str]:
 
 def check_lengths(columns: Columns, where: str) -> None:
     """Raise if columns, as of a dictionary, have different lengths."""
+    for name, entries in columns.items():
+        if not isinstance(entries, Sized):
+            raise ParameterError(f"column {name} of {where} is {shown(entries)}; give a list, one entry per row.")
     lengths = {name: len(entries) for name, entries in columns.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical._atomic import atomic_file
+from veridical._atomic import as_path, atomic_file
 from veridical._names import printable
 from veridical._outputs import check_outputs
 from veridical._tables import TableResult
@@ -105,7 +105,7 @@ class JuryResult(TableResult):
         return answered
 
     def answer(self, item: str) -> tuple[str, float]:
-        """The label and the confidence of one item, by its id."""
+        """The label and the confidence of one item, by its id; an empty label and NaN if it has no votes."""
         if not isinstance(item, str) or item not in self.item_ids:
             raise ParameterError(f"there is no item {shown(item)}; the first one is {self.item_ids[0]!r}.")
         n = self.item_ids.index(item)
@@ -185,7 +185,7 @@ class JuryResult(TableResult):
 
         It appears whole or not at all.  An item without votes has empty cells.
         """
-        if Path(path).suffix.lower() != ".csv":
+        if as_path(path).suffix.lower() != ".csv":
             raise FileFormatError(f"answers cannot be written to {str(path)!r}; use the extension .csv.")
         check_outputs({"path": path}, self.files)
         with_gold = bool((self.gold >= 0).any())

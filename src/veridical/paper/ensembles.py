@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from veridical._atomic import as_path
+from veridical._parallel import resolve_threads
 from veridical.data import load_demo
-from veridical.errors import LabelError, ParameterError, ShapeError, shown
+from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.evaluation.engine import Engine
 from veridical.predictions import Predictions
 from veridical.predictions.files import load
-from veridical.predictions.validation import Kind, check_integer, entries_of
+from veridical.predictions.validation import Kind, check_integer, check_type, entries_of
 
 #: A list that goes on longer is refused by what its first entries are.
 _MOST_ENTRIES = 1 << 20
+_Type = TypeVar("_Type")
 #: Data sets, architectures and ensembles as files spell them (in lower case, without punctuation) -> as the paper does.
 _DATASETS = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "imagenet": "ImageNet"}
 _ARCHITECTURES = {
@@ -142,14 +144,15 @@ class Ensemble:
 
     name: EnsembleName
     predictions: Predictions
-    _engines: dict[tuple[int, int | None], Engine] = field(default_factory=dict, repr=False, compare=False)
+    _engines: dict[tuple[int, int], Engine] = field(default_factory=dict, repr=False, compare=False)
 
     def engine(self, n_sources: int, n_threads: int | None = None) -> Engine:
         """The engine of the first sources; tables and figures share it, so each way of combining runs once."""
-        if (n_sources, n_threads) not in self._engines:
+        key = n_sources, resolve_threads(n_threads)
+        if key not in self._engines:
             first = self.predictions.select(sources=slice(n_sources))
-            self._engines[n_sources, n_threads] = Engine(first, n_threads=n_threads, missing="raise")
-        return self._engines[n_sources, n_threads]
+            self._engines[key] = Engine(first, n_threads=n_threads, missing="raise")
+        return self._engines[key]
 
 
 def open_ensembles(
@@ -231,14 +234,13 @@ def _as_paths(paths: Any, what: str) -> list[str | Path]:
 
 def check_ensembles(ensembles: Any) -> list[Ensemble]:
     """A list of ensembles, as :func:`open_ensembles` gives it."""
-    needed = "what veridical.paper.open_ensembles returns"
-    listed = list(islice(entries_of(ensembles, "ensembles are", needed), _MOST_ENTRIES))
-    for place, ensemble in enumerate(listed):
-        if not isinstance(ensemble, Ensemble):
-            raise ParameterError(
-                f"ensemble {place} is {shown(ensemble)}; give what veridical.paper.open_ensembles returns."
-            )
-    return listed
+    return check_each(ensembles, Ensemble, "ensemble", "what veridical.paper.open_ensembles returns")
+
+
+def check_each(values: Any, expected: type[_Type], what: str, needed: str) -> list[_Type]:
+    """A list whose entries are all ``expected``; ``what`` is one of them."""
+    listed = islice(entries_of(values, f"{what}s are", needed), _MOST_ENTRIES)
+    return [check_type(value, expected, f"{what} {place}", needed) for place, value in enumerate(listed)]
 
 
 def check_sources(sources: Sequence[int] | None, ensemble: Ensemble, usual: Sequence[int]) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from veridical.evaluation.differences import Differences
 from veridical.paper.tables import PairedDifference, Row
+from veridical.predictions.validation import check_type
 
 _FLOOR_NOTE = "Floor: what perfectly calibrated predictions with these confidences would score."
 _PAIRS_NOTE = (
@@ -47,6 +48,11 @@ class Extended:
     def summary_options(self) -> dict[str, Any]:
         """The options of a summary that has noise floors."""
         return {"floors": True, "n_draws": self.n_draws, "random_state": self.random_state}
+
+
+def check_extended(extended: Any) -> Extended | None:
+    """``extended`` if it is of that class, or None."""
+    return None if extended is None else check_type(extended, Extended, "extended", "veridical.paper.Extended")
 
 
 def with_intervals(rows: Sequence[Row], differences: Differences) -> list[Row]:

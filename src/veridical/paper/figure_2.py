@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from veridical.metrics.registry import METRICS
 from veridical.paper.figure_files import COLOURS, STYLE, check_drawable, settled
 from veridical.paper.tables import Row, Table, column_title
+from veridical.predictions.validation import check_type
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +39,7 @@ def draw_figure2(table: Table) -> Figure:
     import matplotlib
     from matplotlib.figure import Figure
 
-    check_drawable(table.rows)
+    check_drawable(check_type(table, Table, "the table", "what veridical.paper.table1 returns").rows)
     names = list(dict.fromkeys(row.name for row in table.rows))
     n_metrics = len(table.metrics)
     rows, columns = (2, (n_metrics + 1) // 2) if len(names) == 1 else (len(names), n_metrics)

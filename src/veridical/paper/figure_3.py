@@ -12,10 +12,10 @@ from veridical.calibrate import calibrators, full_name
 from veridical.evaluation.methods import resolve_method
 from veridical.evaluation.repeated_halves import run_halves
 from veridical.metrics import bin_edges, reliability_curve
-from veridical.paper.ensembles import Ensemble, EnsembleName
+from veridical.paper.ensembles import Ensemble, EnsembleName, check_each
 from veridical.paper.figure_files import STYLE, check_drawable, settled
 from veridical.paper.tables_2_to_4 import posthoc_sources
-from veridical.predictions.validation import check_choice
+from veridical.predictions.validation import check_choice, check_seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,6 +90,7 @@ def bins_before_after(
     >>> panel.method, panel.sources
     ('opt-hist', 3)
     """
+    check_seed(random_state)
     method = check_choice(full_name(method), calibrators(), "method")
     methods = [resolve_method("identity"), resolve_method(method)]
     panels = []
@@ -134,7 +135,9 @@ def draw_figure3(panels: Sequence[BinsBeforeAfter]) -> Figure:
     import matplotlib
     from matplotlib.figure import Figure
 
-    check_drawable(panels)
+    panels = check_drawable(
+        check_each(panels, BinsBeforeAfter, "panel", "what veridical.paper.bins_before_after returns")
+    )
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.2, 3.4 * len(panels) + 0.4), layout="constrained")
         axes = figure.subplots(len(panels), 2, squeeze=False, sharex="row", sharey=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from veridical.evaluation.curves import Disagreement
 from veridical.metrics.sample import Booleans, Floats
-from veridical.paper.ensembles import Ensemble, EnsembleName
+from veridical.paper.ensembles import Ensemble, EnsembleName, check_each
 from veridical.paper.figure_files import COLOURS, STYLE, check_drawable, settled
 from veridical.paper.tables_2_to_4 import posthoc_sources
 
@@ -141,7 +141,9 @@ def draw_figure_a(panels: Sequence[DisagreementByScore]) -> Figure:
     import matplotlib
     from matplotlib.figure import Figure
 
-    check_drawable(panels)
+    panels = check_drawable(
+        check_each(panels, DisagreementByScore, "panel", "what veridical.paper.disagreement_by_score returns")
+    )
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.2, 3.4 * len(panels)), layout="constrained")
         axes = figure.subplots(len(panels), 2, squeeze=False)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from veridical._atomic import as_path, write_atomically
 from veridical.errors import ParameterError
 from veridical.plots import figure_files
 from veridical.plots.figure_files import FIGURE_FORMATS
+from veridical.predictions.validation import check_type
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_Row = TypeVar("_Row")
 #: Blue, orange, green, and two more for fixed numbers of updates; colour-blind readers can tell them apart.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
 STYLE: dict[Any, Any] = {
@@ -27,10 +29,11 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def check_drawable(rows: Sequence[Any]) -> None:
-    """Raise where there is nothing to draw."""
+def check_drawable(rows: Sequence[_Row]) -> Sequence[_Row]:
+    """``rows`` if there is anything to draw."""
     if not rows:
         raise ParameterError("there are no results to draw; give at least one ensemble and one number of sources.")
+    return rows
 
 
 def settled(figure: Figure) -> Figure:
@@ -73,5 +76,8 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     >>> from veridical import paper
     >>> paper.save_figure(Figure(), "figure.svg")
     """
+    from matplotlib.figure import Figure
+
     target = figure_path(path)
+    check_type(figure, Figure, "the figure", "a figure of matplotlib's")
     write_atomically(target, figure_bytes(figure, target.suffix.lstrip(".").lower()))

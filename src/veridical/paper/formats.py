@@ -14,7 +14,7 @@ from veridical._columns import columns_that_fit
 from veridical._json import to_json
 from veridical.paper.layout import Cell, Line, headings, lines_of, verdict_title, verdicts
 from veridical.paper.tables import Row, Table, Value
-from veridical.predictions.validation import check_choice
+from veridical.predictions.validation import check_choice, check_type
 
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -283,4 +283,5 @@ def format_table(table: Table, form: str = "terminal") -> str:
     >>> print(paper.format_table(table, "csv").splitlines()[1][:22])
     CIFAR10,ResNet8,deep,2
     """
+    check_type(table, Table, "the table", "what veridical.paper.table1 returns")
     return FORMATS[check_choice(form, FORMATS, "format")](table)

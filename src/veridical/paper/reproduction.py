@@ -26,7 +26,7 @@ from veridical.paper.table_1 import table1
 from veridical.paper.tables import Table
 from veridical.paper.tables_2_to_4 import posthoc_tables
 from veridical.plots.figure_files import FIGURE_FORMATS
-from veridical.predictions.validation import Kind
+from veridical.predictions.validation import Kind, check_type
 
 Panel = TypeVar("Panel")
 
@@ -120,7 +120,10 @@ def reproduce_all(
     >>> paper.reproduce_all(["small.npz"], "reproduction").name
     'index.html'
     """
-    settings, directory = settings or Settings(), as_path(out)
+    settings = (
+        Settings() if settings is None else check_type(settings, Settings, "settings", "veridical.paper.Settings")
+    )
+    directory = as_path(out)
     ensembles = open_ensembles(paths, labels=labels, kind=kind, sources_axis=sources_axis)
     inputs = [*labels, *(file for ensemble in ensembles for file in ensemble.predictions.files)]
     check_outputs({f"the output {name}:": directory / name for name in _output_names()}, inputs)

@@ -14,7 +14,7 @@ from veridical.metrics.registry import SUMMARY_METRICS
 from veridical.metrics.sample import Sample
 from veridical.metrics.table import summary_of
 from veridical.paper.ensembles import Ensemble, check_ensembles, check_sources
-from veridical.paper.extended import BOOTSTRAP_NOTE, Extended, pairs_of, with_intervals
+from veridical.paper.extended import BOOTSTRAP_NOTE, Extended, check_extended, pairs_of, with_intervals
 from veridical.paper.tables import PairedDifference, Row, Table, Value, with_best_marked, with_published
 from veridical.predictions.validation import check_integer
 
@@ -90,7 +90,7 @@ def table1(
     >>> round(table.row("DE").values["ece"].mean, 4)
     0.0545
     """
-    ensembles = check_ensembles(ensembles)
+    ensembles, extended = check_ensembles(ensembles), check_extended(extended)
     rules, report = rules_of(updates), check_progress(progress)
     rows, pairs = list[Row](), list[PairedDifference]()
     for done, ensemble in enumerate(ensembles):

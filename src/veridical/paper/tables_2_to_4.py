@@ -18,9 +18,10 @@ from veridical.evaluation.repeated_halves import run_halves
 from veridical.metrics.registry import SUMMARY_METRICS
 from veridical.metrics.table import Summary, summary_of
 from veridical.paper.ensembles import Ensemble, check_ensembles, check_sources
-from veridical.paper.extended import HALVES_NOTE, Extended, pairs_of, with_intervals
+from veridical.paper.extended import HALVES_NOTE, Extended, check_extended, pairs_of, with_intervals
 from veridical.paper.published import published_sources
 from veridical.paper.tables import PairedDifference, Row, Table, Value, with_best_marked, with_published
+from veridical.predictions.validation import check_flag, check_integer, check_seed
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,10 @@ def posthoc_tables(
     progress: Progress | None = None,
 ) -> list[Table]:
     """Several of Tables 2 to 4 from the same fits; the parameters are those of :func:`table2`."""
-    ensembles = check_ensembles(ensembles)
+    ensembles, extended = check_ensembles(ensembles), check_extended(extended)
+    check_integer(n_splits, "n_splits", 1)
+    check_seed(random_state)
+    check_flag(literal, "literal")
     rows: dict[str, list[Row]] = {table: [] for table in tables}
     pairs: dict[str, list[PairedDifference]] = {table: [] for table in tables}
     report = check_progress(progress)

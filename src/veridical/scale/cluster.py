@@ -11,7 +11,7 @@ from typing import Any
 from veridical._extras import require
 from veridical._parallel import THREADS_IN_WORKERS
 from veridical.calibrate import Calibrator
-from veridical.errors import ParameterError, WorkerError
+from veridical.errors import ParameterError, WorkerError, shown
 from veridical.evaluation.methods import Method
 from veridical.predictions.validation import check_integer
 from veridical.scale.blocked import BlockedPredictions
@@ -55,6 +55,12 @@ def worker_errors() -> Iterator[None]:
             "a Dask worker died several times while it worked on the same block, most likely because it had too little "
             "memory; use smaller blocks (chunks over samples, or --block-memory), or give workers more memory."
         ) from error
+
+
+def check_client(client: Any) -> None:
+    """Refuse what is neither None nor a client."""
+    if client is not None and not (hasattr(client, "submit") and hasattr(client, "scatter")):
+        raise ParameterError(f"client is {shown(client)}; give a dask.distributed.Client, or leave it out.")
 
 
 def compute(value: Any, client: Any = None) -> Any:

@@ -25,14 +25,16 @@ from veridical.predictions.validation import (
     KINDS,
     Kind,
     check_choice,
+    check_flag,
     check_integer,
     check_labels,
     check_real,
+    check_seed,
     result_dtype,
 )
 from veridical.scale.blocked import skeleton
 from veridical.scale.blocks_on_workers import discover_block, merge_scores, predict_block, scores_of_block
-from veridical.scale.cluster import compute
+from veridical.scale.cluster import check_client, compute
 from veridical.scale.scoring import ScoreStates, evaluation_of
 
 #: So many states are merged by one task.
@@ -256,6 +258,9 @@ def evaluate(
     chosen_kind = check_choice("probs" if kind is None else kind, KINDS, "kind")
     report = check_progress(progress)
     reject_intervals(intervals)
+    check_flag(floors, "floors")
+    check_seed(random_state)
+    check_client(client)
     resolved = unfitted_methods(methods)
     if labels is None:
         raise LabelError("this needs labels; give labels, one integer per sample.")

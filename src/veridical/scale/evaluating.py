@@ -14,9 +14,9 @@ from veridical.evaluation.fitting import Calibration, resolve_calibrator
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
 from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
 from veridical.predictions.labels import UNKNOWN
-from veridical.predictions.validation import Kind
+from veridical.predictions.validation import Kind, check_flag, check_seed
 from veridical.scale.blocked import Block, BlockedPredictions, skeleton
-from veridical.scale.cluster import scores_on_cluster
+from veridical.scale.cluster import check_client, scores_on_cluster
 from veridical.scale.fitting import Booleans, Fitting, labelled_blocks
 from veridical.scale.passes import Throughput, run_pass
 from veridical.scale.scoring import ScoreStates, evaluation_of, score_block
@@ -56,13 +56,16 @@ def evaluate(
     """
     blocked = labelled_blocks(predictions, labels, kind, sources_axis)
     reject_intervals(intervals)
+    check_flag(floors, "floors")
+    check_seed(random_state)
+    check_client(client)
     resolved = resolve_methods(methods)
     return _run_evaluation(blocked, resolved, floors, random_state, n_threads, progress, client)[0]
 
 
 def reject_intervals(intervals: bool) -> None:
     """Bootstrap intervals resample the samples, which are not in memory."""
-    if intervals:
+    if check_flag(intervals, "intervals"):
         raise ParameterError("bootstrap intervals need all predictions in memory; leave intervals (--intervals) out.")
 
 

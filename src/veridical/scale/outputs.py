@@ -298,12 +298,15 @@ def check_block_target(target: Any) -> Path:
             f"{path} has the suffix {path.suffix!r}; results are written as .zarr or .npz, or to a directory of .npy "
             "files (a name without suffix)."
         )
-    if suffix == ".zarr" and path.exists() and not is_zarr(path):
-        raise StorageError(f"{path} exists and is not a .zarr store; remove it or choose another name.")
-    if suffix == ".npz" and path.is_dir():
-        raise StorageError(f"{path} is a directory; remove it or choose another name.")
-    if not suffix and path.exists() and not (path.is_dir() and all(file.suffix == ".npy" for file in path.iterdir())):
-        raise StorageError(f"{path} exists and is not a directory of .npy files; remove it or choose another name.")
+    with storage_errors(path):
+        if not path.exists():
+            return path
+        if suffix == ".zarr" and not is_zarr(path):
+            raise StorageError(f"{path} exists and is not a .zarr store; remove it or choose another name.")
+        if suffix == ".npz" and path.is_dir():
+            raise StorageError(f"{path} is a directory; remove it or choose another name.")
+        if not suffix and not (path.is_dir() and all(file.suffix == ".npy" for file in path.iterdir())):
+            raise StorageError(f"{path} exists and is not a directory of .npy files; remove it or choose another name.")
     return path
 
 

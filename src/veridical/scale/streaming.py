@@ -41,7 +41,7 @@ from veridical.predictions.validation import (
     check_real,
 )
 from veridical.scale.blocked import Block, BlockedPredictions
-from veridical.scale.cluster import apply_on_cluster
+from veridical.scale.cluster import apply_on_cluster, check_client
 from veridical.scale.opening import as_blocked
 from veridical.scale.outputs import ArraySpec, BlockOutput, read_arrays
 from veridical.scale.passes import Throughput, run_pass
@@ -317,6 +317,7 @@ def apply_calibrator(
 
     if client is not None and out is None:
         raise ParameterError("workers write the result to a file; give out=.")
+    check_client(client)
     with _sink(blocked, specs, out, resume, job) as sink:
         if client is not None and sink.output is not None:
             apply_on_cluster(calibrator, blocked, sink.output, specs, client, report)

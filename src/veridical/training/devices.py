@@ -22,7 +22,7 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    kind = check_choice(str(device).partition(":")[0], DEVICES, "device")
+    kind = check_choice(device.partition(":")[0] if isinstance(device, str) else device, DEVICES, "device")
     is_missing = (kind == "cuda" and not torch.cuda.is_available()) or (
         kind == "mps" and not torch.backends.mps.is_available()
     )

@@ -18,7 +18,7 @@ from veridical._progress import Progress, check_progress
 from veridical.errors import DatasetError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.files import load
-from veridical.predictions.validation import check_choice, check_integer, check_seed
+from veridical.predictions.validation import check_choice, check_integer, check_seed, check_type
 from veridical.training.architectures import build, check_image_shape
 from veridical.training.batches import ImageBatches
 from veridical.training.checkpoints import TrainingState, load_tensors, put_weights, save_weights
@@ -210,6 +210,8 @@ def train_ensemble(
         check_progress(progress)
     if not isinstance(recipe, Recipe):
         raise ParameterError(f"recipe is {shown(recipe)}; give the name of one, or a veridical.training.Recipe.")
+    if dataset is not None:
+        check_type(dataset, str, "dataset", "the name of a data set")
     _check_images(train, test, arch)
     recipe, trajectories = plan(method, recipe, members, _seeds(random_state, members or 1))
     recipe = replace(recipe, batch_size=min(recipe.batch_size, len(train)))

@@ -16,6 +16,8 @@ METHODS = ("deep", "snapshot")
 
 #: Fraction of a one-cycle run in which the rate rises.
 _RISING = 0.25
+#: Of rates: PyTorch multiplies by them in float32.
+_LARGEST = 1e12
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,9 @@ class Recipe:
         check_integer(self.epochs, "epochs", 1)
         check_integer(self.batch_size, "batch_size", 2)  # batch normalisation needs two images
         check_integer(self.cycles, "cycles", 1)
-        check_real(self.learning_rate, "learning_rate", 0)
+        check_real(self.learning_rate, "learning_rate", 0, _LARGEST)
         check_real(self.momentum, "momentum", 0, 1)
-        check_real(self.weight_decay, "weight_decay", 0)
+        check_real(self.weight_decay, "weight_decay", 0, _LARGEST)
         check_real(self.drop_factor, "drop_factor", 0, 1)
         if self.epochs % self.cycles:
             raise ParameterError(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from veridical._extras import require
 from veridical.errors import ShapeError
-from veridical.predictions.validation import check_choice, check_integer
+from veridical.predictions.validation import check_choice, check_flag, check_integer
+from veridical.training.data.images import MOST_CLASSES
 
 if TYPE_CHECKING:
     from veridical.training.architectures.layers import ConvNet
@@ -40,6 +41,8 @@ class Architecture:
     zoo_options: dict[str, Any] = field(default_factory=dict)
 
 
+#: Limit to the channels of images, of which colour has three.
+_MOST_CHANNELS = 1024
 ARCHITECTURES: dict[str, Architecture] = {
     "resnet8": Architecture("resnet", {"depths": (1, 1, 1), "width": 16}),
     "resnet18": Architecture("resnet", {"depths": (2, 2, 2, 2), "width": 64}),
@@ -83,8 +86,9 @@ def build(arch: str, n_classes: int, *, in_channels: int = 3, zoo_form: bool = F
     """
     require("torch", "torch")
     architecture = ARCHITECTURES[check_choice(arch, ARCHITECTURES, "architecture")]
-    check_integer(n_classes, "n_classes", 2)
-    check_integer(in_channels, "in_channels", 1)
+    check_integer(n_classes, "n_classes", 2, MOST_CLASSES)
+    check_integer(in_channels, "in_channels", 1, _MOST_CHANNELS)
+    check_flag(zoo_form, "zoo_form")
     family = importlib.import_module(f"{__name__}.{architecture.family}")
     options = {**architecture.options, **(architecture.zoo_options if zoo_form else {})}
     network: ConvNet = family.build(n_classes=n_classes, in_channels=in_channels, **options)

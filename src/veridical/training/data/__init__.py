@@ -7,7 +7,7 @@ import os
 
 from veridical._atomic import as_path
 from veridical.errors import DatasetError, VeridicalError
-from veridical.predictions.validation import check_choice, check_integer
+from veridical.predictions.validation import check_choice, check_flag, check_integer
 from veridical.training.data.images import ImageSet, Normalisation
 
 #: Data set name -> module of this package with a ``read(name, directory, split, verify)`` function and a
@@ -62,6 +62,7 @@ def load_dataset(
     """
     check_choice(name, DATASETS, "dataset")
     check_choice(split, SPLITS, "split")
+    check_flag(verify, "verify")
     path = as_path(data).expanduser()
     reader = importlib.import_module(f"{__name__}.{DATASETS[name]}")
     if not path.exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -12,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.errors import DtypeError, LabelError, ParameterError, ShapeError, shown
-from veridical.predictions.validation import check_labels, check_names
+from veridical.predictions.arrays import as_array
+from veridical.predictions.validation import check_integer, check_labels, check_names, check_type, entries_of
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -118,9 +120,12 @@ class ImageSet:
         elif not (isinstance(getattr(images, "shape", None), tuple) and hasattr(images, "read")):
             raise ParameterError(f"images are {shown(images)}; give a uint8 array of shape (N, H, W, C) or (N, H, W).")
         n_images = images.shape[0]
+        if class_names is not None:
+            class_names = list(islice(entries_of(class_names, "class names are"), MOST_CLASSES + 1))
         if n_classes is None:
+            labels = as_array(labels, "labels", "give one integer per image")
             n_classes = len(class_names) if class_names is not None else count_classes(labels)
-        if n_classes > MOST_CLASSES:
+        if check_integer(n_classes, "n_classes", 1) > MOST_CLASSES:
             raise LabelError(
                 f"there are {n_classes} classes, and at most {MOST_CLASSES} are supported; labels are class indices "
                 "from 0: check the largest."
@@ -128,13 +133,14 @@ class ImageSet:
         if normalisation is None:
             sample = images if isinstance(images, np.ndarray) else images.read(np.arange(min(n_images, 256)), None)
             normalisation = Normalisation.of(sample)
+        check_type(normalisation, Normalisation, "normalisation", "veridical.training.Normalisation")
         return cls(
             images,
             check_labels(labels, n_images, n_classes),
             n_classes,
             normalisation,
             check_names(class_names, n_classes, "class"),
-            published or {},
+            {} if published is None else check_type(published, dict, "published", "a dictionary of file names"),
         )
 
     def __len__(self) -> int:
@@ -148,7 +154,7 @@ class ImageSet:
 
     def first(self, count: int) -> ImageSet:
         """The first ``count`` images (all, if there are fewer)."""
-        count = min(count, len(self))
+        count = min(check_integer(count, "count", 1), len(self))
         images = self.images[:count] if isinstance(self.images, np.ndarray) else self.images.first(count)
         return replace(self, images=images, labels=self.labels[:count])
 
