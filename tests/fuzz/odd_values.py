@@ -34,54 +34,56 @@ NUMBERS = (
 )  # fmt: skip
 
 
-def odd_arrays() -> st.SearchStrategy[Any]:
-    """Arrays of shapes, types and contents that are nearly right, or not at all."""
-    builders = (
-        lambda: np.empty(0),
-        lambda: np.empty((0, 0)),
-        lambda: np.empty((3, 0, 3)),
-        lambda: np.empty((0, 4, 3)),
-        lambda: np.empty((3, 4, 0)),
-        lambda: np.float64(0.5),
-        lambda: np.array(0.5),
-        lambda: np.ones(1),
-        lambda: np.ones((2, 2)),
-        lambda: np.ones((2, 2, 2, 2, 2, 2)),
-        lambda: np.full((2, 3, 2), np.nan),
-        lambda: np.full((2, 3, 2), np.inf),
-        lambda: np.full((2, 3, 2), 1e308),
-        lambda: np.array([[1.0, 5e-324]] * 3),
-        lambda: np.array([None, 1, "a"], dtype=object),
-        lambda: np.frompyfunc(lambda _: Hostile(), 1, 1)(np.arange(2)),
-        lambda: np.array(["a", "b", "\ud800"]),
-        lambda: np.array([b"a", b"b"]),
-        lambda: np.array([1j, 2]),
-        lambda: np.array(["2020-01-01"], dtype="datetime64[D]"),
-        lambda: np.zeros(3, dtype=[("a", "f4"), ("b", "i4")]),
-        lambda: np.ma.masked_array([0.5, 0.5, 0.5], [True, False, False]),
-        lambda: np.broadcast_to(np.float32(0.5), (2, 10**4, 2)),
-        lambda: np.lib.stride_tricks.as_strided(np.full(2, 0.5), (3, 4, 2), (0, 0, 8)),
-        lambda: np.arange(6).reshape(2, 3)[:, ::-1],
-        lambda: np.array([2**63, 1], dtype=np.uint64),
-    )
-    return st.sampled_from(builders).map(lambda build: build())
+#: Arrays of shapes, types and contents that are nearly right, or not at all.
+_ARRAYS: tuple[Callable[[], Any], ...] = (
+    lambda: np.empty(0),
+    lambda: np.empty((0, 0)),
+    lambda: np.empty((3, 0, 3)),
+    lambda: np.empty((0, 4, 3)),
+    lambda: np.empty((3, 4, 0)),
+    lambda: np.float64(0.5),
+    lambda: np.array(0.5),
+    lambda: np.ones(1),
+    lambda: np.ones((2, 2)),
+    lambda: np.ones((2, 2, 2, 2, 2, 2)),
+    lambda: np.full((2, 3, 2), np.nan),
+    lambda: np.full((2, 3, 2), np.inf),
+    lambda: np.full((2, 3, 2), 1e308),
+    lambda: np.array([[1.0, 5e-324]] * 3),
+    lambda: np.array([None, 1, "a"], dtype=object),
+    lambda: np.frompyfunc(lambda _: Hostile(), 1, 1)(np.arange(2)),
+    lambda: np.array(["a", "b", "\ud800"]),
+    lambda: np.array([b"a", b"b"]),
+    lambda: np.array([1j, 2]),
+    lambda: np.array(["2020-01-01"], dtype="datetime64[D]"),
+    lambda: np.zeros(3, dtype=[("a", "f4"), ("b", "i4")]),
+    lambda: np.ma.masked_array([0.5, 0.5, 0.5], [True, False, False]),
+    lambda: np.broadcast_to(np.float32(0.5), (2, 10**4, 2)),
+    lambda: np.lib.stride_tricks.as_strided(np.full(2, 0.5), (3, 4, 2), (0, 0, 8)),
+    lambda: np.arange(6).reshape(2, 3)[:, ::-1],
+    lambda: np.array([2**63, 1], dtype=np.uint64),
+)
+_OBJECTS: tuple[Callable[[], Any], ...] = (
+    lambda: None, Hostile, object, dict, list, set, tuple, lambda: [[1, 2], [3]], lambda: {"a": 1}, lambda: {1, 2},
+    lambda: [None], lambda: ["a"], lambda: [b"a"], lambda: b"\xff", lambda: slice("a", None), lambda: ...,
+    lambda: np.random.default_rng(0), lambda: np.random.RandomState(0), lambda: range(10**12), lambda: iter([1]),
+    lambda: (n for n in (1, 2)), lambda: len, lambda: type, lambda: Exception("odd"), lambda: [[[]]], lambda: [{}],
+    lambda: memoryview(b"abcd"), lambda: bytearray(b"abc"), lambda: nested(200), lambda: np.dtype("f4"),
+)  # fmt: skip
+
+
+def _constant(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+#: What makes odd values, each a new one, because some are used up or can be changed.
+MAKERS = (*map(_constant, NUMBERS), *map(_constant, NAMES), *_ARRAYS, *_OBJECTS)
 
 
 def odd_values() -> st.SearchStrategy[Any]:
-    """Anything."""
-    objects: tuple[Callable[[], Any], ...] = (
-        lambda: None, Hostile, object, dict, list, set, tuple, lambda: [[1, 2], [3]], lambda: {"a": 1}, lambda: {1, 2},
-        lambda: [None], lambda: ["a"], lambda: [b"a"], lambda: b"\xff", lambda: slice("a", None), lambda: ...,
-        lambda: np.random.default_rng(0), lambda: np.random.RandomState(0), lambda: range(10**12), lambda: iter([1]),
-        lambda: (n for n in (1, 2)), lambda: len, lambda: type, lambda: Exception("odd"), lambda: [[[]]], lambda: [{}],
-        lambda: memoryview(b"abcd"), lambda: bytearray(b"abc"), lambda: nested(200), lambda: np.dtype("f4"),
-    )  # fmt: skip
-    return st.one_of(
-        st.sampled_from(NUMBERS),
-        st.sampled_from(NAMES),
-        odd_arrays(),
-        st.sampled_from(objects).map(lambda make: make()),
-    )
+    """Anything; numbers, names, arrays and objects are equally frequent."""
+    made = (st.sampled_from(makers).map(lambda make: make()) for makers in (_ARRAYS, _OBJECTS))
+    return st.one_of(st.sampled_from(NUMBERS), st.sampled_from(NAMES), *made)
 
 
 def mostly(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -29,13 +29,13 @@ MAY_HOLD_NAN = frozenset(
     )
 )  # fmt: skip
 #: Metrics that are undefined for some samples, as their documentation says, and what only gives numbers another shape.
-MAY_BE_UNDEFINED = frozenset(("error_auroc", "in_sample_shape"))
+MAY_BE_UNDEFINED = frozenset(("error_auroc", "in_sample_shape", "answer"))
 
 #: How many calls returned a result and how many were rejected, by area; printed after a hunt.
 counts: Counter[str] = Counter()
 
 
-def check_call(name: str, call: Any, *arguments: Any, **options: Any) -> Any:
+def check_call(name: str, call: Any, /, *arguments: Any, **options: Any) -> Any:
     """What ``call`` returns, or None if it rejects its arguments as the rule demands."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import _codecs
+import dataclasses
 import json
+import os
 import pickle
 import tempfile
 import warnings
@@ -34,6 +36,7 @@ pytestmark = pytest.mark.compiled
 RNG = np.random.default_rng(0)
 PROBS, LABELS = RNG.dirichlet([1, 1, 1], size=(3, 20)), RNG.integers(0, 3, 20)
 EMPTY = np.empty((2, 0, 3))
+IMAGES = np.zeros((2, 16, 16, 1), np.uint8)
 
 
 def _votes():
@@ -47,6 +50,32 @@ def _failed_ensemble():
     with suppress(ValueError):
         ensemble.fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1])
     return ensemble
+
+
+def _calibrated(**names):
+    return vd.apply_calibrator(vd.Temperature().fit(PROBS, LABELS), vd.Predictions(PROBS, **names))
+
+
+def _ensemble_of_guesses():
+    """Members that take samples of any shape."""
+    members = [DummyClassifier(strategy="uniform", random_state=0)]
+    ensemble = vd.CalibratedEnsemble(members, method="mean", cv=2, serve="folds")
+    return ensemble.fit(np.arange(24.0).reshape(12, 2), np.arange(12) % 3)
+
+
+def _nested_tensor():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's: nested tensors are new
+        return torch.nested.nested_tensor([torch.tensor(PROBS[0]), torch.tensor(PROBS[1, :9])])
+
+
+def _one_long_text():
+    return ["x" * 50_000, *(f"{n}" for n in range(19_999))]
+
+
+def _fit_ensemble(**options):
+    ensemble = vd.CalibratedEnsemble([GaussianNB()], method="temperature", **options)
+    return ensemble.fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1])
 
 
 def _dask():
@@ -141,6 +170,81 @@ REFUSED = {
     ),
     "scores of no samples": lambda: vd.evaluate(EMPTY, [], methods=["mean"]),
     "sweep of no samples": lambda: vd.plots.metric_sweep(EMPTY, labels=[]),
+    "huge probabilities": lambda: vd.discover(np.full((2, 3, 2), 1e308)),
+    "huge probabilities, to predict": lambda: vd.Temperature().fit(PROBS, LABELS).predict(np.full((3, 1, 3), 1e308)),
+    "infinities of both signs": lambda: vd.Temperature().fit([[[-np.inf, np.inf]] * 2] * 3, [0, 1]),
+    "array as a flag of a report": lambda: vd.build_report(PROBS, LABELS, method="mean", intervals=np.arange(3)),
+    "array as a flag of floors over blocks": lambda: vd.scale.evaluate(PROBS, LABELS, floors=np.arange(3)),
+    "array as a flag of intervals over blocks": lambda: vd.scale.evaluate(PROBS, LABELS, intervals=np.arange(3)),
+    "object as a seed over blocks": lambda: vd.scale.evaluate(PROBS, LABELS, random_state=Hostile()),
+    "name of results that is too long": lambda: vd.scale.discover(PROBS, out="x" * 3000),
+    "number as the path of answers": lambda: vd.judge(np.zeros((3, 4), int)).save(5),
+    "columns of votes that are numbers": lambda: vd.judge({"a": 1}),
+    "one column of votes that is a number": lambda: vd.judge({"item": ["a"], "source": ["b"], "label": 5}),
+    "samples from text": lambda: vd.Predictions(PROBS).samples("a", 3),
+    "source that is missing": lambda: vd.Predictions(PROBS, source_names=["a", "b", "c"]).source_name(5),
+    "class names of frames as a number": lambda: vd.Predictions([pandas.DataFrame(PROBS[0])], class_names=5),
+    "labels of a score as a number": lambda: vd.Temperature().fit(PROBS, LABELS).score(PROBS, 5),
+    "labels of a score that are missing": lambda: vd.Temperature().fit(PROBS, LABELS).score(PROBS),
+    "weights of a score as text": lambda: vd.Temperature().fit(PROBS, LABELS).score(PROBS, LABELS, "all"),
+    "object as the column of groups": lambda: vd.load("predictions.npz", group_column=object()),
+    "penalty of 1e308": lambda: vd.MatrixScaling(off_diagonal=1e308).fit(PROBS, LABELS),
+    "text as an extended table": lambda: paper.table1([], extended="all"),
+    "array as an extended table": lambda: paper.table2([], extended=np.arange(3)),
+    "text as a flag of a table": lambda: paper.table2([], literal="yes"),
+    "text as settings": lambda: paper.reproduce_all(["predictions.npz"], settings="fast"),
+    "text as a table": lambda: paper.format_table("table1"),
+    "text as the table of a figure": lambda: paper.draw_figure2("table1"),
+    "numbers as panels of bins": lambda: paper.draw_figure3(np.arange(3)),
+    "numbers as panels of disagreement": lambda: paper.draw_figure_a(5),
+    "None as a figure": lambda: paper.save_figure(None, "figure.svg"),
+    "device without a text": lambda: resolve_device(Hostile()),
+    "array as a flag of a network": lambda: training.build("resnet8", 2, zoo_form=np.arange(3)),
+    "network for a billion channels": lambda: training.build("resnet8", 2, in_channels=10**9),
+    "text as a number of classes": lambda: training.ImageSet.of(IMAGES, [0, 1], n_classes="two"),
+    "number as class names of images": lambda: training.ImageSet.of(IMAGES, [0, 1], class_names=5),
+    "text as a normalisation": lambda: training.ImageSet.of(IMAGES, [0, 1], normalisation="usual"),
+    "array as published sums": lambda: training.ImageSet.of(IMAGES, [0, 1], published=np.arange(3)),
+    "text as a number of images": lambda: training.ImageSet.of(IMAGES, [0, 1]).first("two"),
+    "learning rate of 1e308": lambda: training.train_ensemble(
+        training.ImageSet.of(IMAGES, [0, 1]),
+        out="run",
+        arch="resnet8",
+        recipe=dataclasses.replace(training.RECIPES["one-cycle"], learning_rate=1e308),
+    ),
+    "object as the name of a data set": lambda: training.train_ensemble(
+        training.ImageSet.of(IMAGES, [0, 1]), out="run", arch="resnet8", dataset=Hostile()
+    ),
+    "array as the name of a data set": lambda: training.predict_dataset("run", "data", dataset=np.arange(3)),
+    "name of a data set that is too long": lambda: training.load_dataset("npz", "x" * 3000),
+    "loader without an axis": lambda: training.collect_predictions(torch.nn.Linear(3, 2), np.array(0.5)),
+    "batches that a network does not take": lambda: training.collect_predictions(torch.nn.Linear(3, 2), [np.ones(2)]),
+    "modules without an end": lambda: vd.torch.CalibratedEnsemble(range(10**12), vd.Temperature()),
+    "batches that modules do not take": lambda: vd.torch.CalibratedEnsemble(
+        [torch.nn.Linear(3, 2)], vd.Temperature()
+    ).fit([[1, 2]]),
+    "array as a client": lambda: vd.scale.evaluate(PROBS, LABELS, client=np.arange(3)),
+    "text as a client to apply": lambda: vd.scale.apply_calibrator(
+        vd.Temperature().fit(PROBS, LABELS), PROBS, client="here", out="out.npz"
+    ),
+    "array as a client of a Dask array": lambda: vd.evaluate(_dask(), LABELS, methods=["mean"], client=np.arange(3)),
+    "object as a seed of a Dask array": lambda: vd.evaluate(_dask(), LABELS, methods=["mean"], random_state=Hostile()),
+    "half a surrogate pair in a table": lambda: _calibrated(class_names=["a", "b", "\ud800"]).save("out.csv"),
+    "half a surrogate pair in an id": lambda: _calibrated(sample_ids=["\ud800", *map(str, range(19))]).save(
+        "out.parquet"
+    ),
+    "samples without an end": lambda: _ensemble_of_guesses().predict_confidence(range(10**12)),
+    "sparse tensor to fit": lambda: vd.Temperature().fit(torch.tensor(PROBS).to_sparse(), LABELS),
+    "sparse tensor to evaluate": lambda: vd.evaluate(torch.tensor(PROBS).to_sparse(), LABELS),
+    "nested tensor": lambda: vd.Predictions(_nested_tensor()),
+    "nested tensor as names": lambda: vd.Predictions(PROBS, class_names=_nested_tensor()),
+    "nested tensor as a path": lambda: vd.save(vd.Predictions(PROBS), _nested_tensor()),
+    "memory as methods": lambda: vd.evaluate(PROBS, LABELS, methods=memoryview(PROBS)),
+    "empty path": lambda: vd.load(""),
+    "NUL in the path of labels": lambda: vd.load("predictions.npz", labels="a\0b"),
+    "one long id among many": lambda: vd.Predictions(np.full((1, 20_000, 2), 0.5), sample_ids=_one_long_text()),
+    "folds without a fold": lambda: _fit_ensemble(cv=np.empty(0)),
+    "bytes as folds": lambda: _fit_ensemble(cv=bytearray(b"abc")),
 }
 
 
@@ -249,12 +353,7 @@ def test_npz_refuses_to_read_what_it_refuses_to_write(tmp_path):
 
 
 def test_ensemble_predicts_nothing_for_no_samples():
-    features = np.arange(24.0).reshape(12, 2)
-    ensemble = vd.CalibratedEnsemble(
-        [DummyClassifier(strategy="uniform", random_state=0)], method="mean", cv=2, serve="folds"
-    )
-    ensemble.fit(features, np.arange(12) % 3)
-    assert ensemble.predict_proba(np.empty((0, 4, 3))).shape == (0, 3)
+    assert _ensemble_of_guesses().predict_proba(np.empty((0, 4, 3))).shape == (0, 3)
 
 
 @pytest.mark.parametrize("accuracy_preserving", [False, True])
@@ -280,3 +379,119 @@ def test_images_and_devices_of_another_type_are_refused():
         training.ImageSet.of(np.int8(-1), [0], n_classes=2)
     with pytest.raises(errors.ParameterError, match="device"):
         resolve_device(np.empty(0))
+
+
+def test_networks_take_batches_of_any_layout_and_precision():
+    """NumPy's usual float64, steps backwards, read-only memory, and bytes of another machine."""
+    network = torch.nn.Linear(3, 2)
+    inputs = np.arange(12.0).reshape(4, 3)
+    expected = training.collect_predictions(network, [torch.tensor(inputs, dtype=torch.float32)]).values
+    read_only = inputs.copy()
+    read_only.flags.writeable = False
+    for other in (inputs, inputs[::-1][::-1], read_only, inputs.astype(">f8"), inputs.astype(np.longdouble)):
+        result = check_call("collect_predictions", training.collect_predictions, network, [other])
+        np.testing.assert_array_equal(result.values, expected)
+
+
+def test_score_counts_known_labels_by_their_weights():
+    calibrator = vd.Temperature().fit(PROBS, LABELS)
+    right = calibrator.predict(PROBS) == LABELS
+    assert calibrator.score(PROBS, LABELS) == pytest.approx(right.mean())
+    partly = np.where(np.arange(20) < 5, -1, LABELS)
+    assert calibrator.score(vd.Predictions(PROBS, partly)) == pytest.approx(right[5:].mean())
+    weights = np.arange(20.0)
+    for scale in (1.0, 1e306, 1e-320):
+        expected = np.average(right[5:], weights=weights[5:])
+        assert calibrator.score(PROBS, partly, weights * scale) == pytest.approx(expected, abs=1e-3)
+
+
+def test_parameters_of_extended_precision_are_saved(tmp_path):
+    calibrator = vd.MatrixScaling(penalty=np.longdouble(0.5)).fit(PROBS, LABELS)
+    calibrator.save(tmp_path / "calibrator.json")
+    assert vd.load_calibrator(tmp_path / "calibrator.json").penalty == 0.5
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".csv", ".json", ".pk", ".parquet"])
+def test_one_long_label_among_many_takes_little_memory(suffix, tmp_path):
+    """An array of texts gives each as much memory as the longest: 4 GB here."""
+    texts, path = _one_long_text(), tmp_path / f"labels{suffix}"
+    if suffix in (".txt", ".csv"):
+        path.write_text("\n".join(["label", *texts] if suffix == ".csv" else texts))
+    elif suffix == ".json":
+        path.write_text(json.dumps(texts))
+    elif suffix == ".pk":
+        path.write_bytes(pickle.dumps(texts))
+    else:
+        pandas.DataFrame({"label": texts}).to_parquet(path)
+    np.save(tmp_path / "probs.npy", PROBS)
+    with pytest.raises(VeridicalError, match=r"the labels in .*one of 20,000 texts has 50,000 characters"):
+        vd.load(tmp_path / "probs.npy", labels=path)
+
+
+@pytest.mark.parametrize("column", ["group", "label", "sample"])
+def test_one_long_text_in_a_table_takes_little_memory(column, tmp_path):
+    table = {
+        "a": np.full(20_000, 0.5),
+        "b": np.full(20_000, 0.5),
+        "sample": np.arange(20_000),
+        column: _one_long_text(),
+    }
+    pandas.DataFrame(table).to_csv(tmp_path / "p.csv", index=False)
+    with pytest.raises(VeridicalError, match=r"one of 20,000 texts has 50,000 characters"):
+        vd.load(tmp_path / "p.csv")
+
+
+def _nested_tuples(depth):
+    """A pickle's program that makes tuples of the same tuple twice, whose hash takes 2**depth steps."""
+    pairs = (b"h" + bytes([place]) + b"h" + bytes([place]) + b"\x86\x94" for place in range(depth))
+    return b")\x94" + b"".join(pairs)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        b"\x8f(" + _nested_tuples(60) + b"\x90",  # members added to a set
+        b"(" + _nested_tuples(60) + b"\x91",  # a frozen set
+        b"(" + _nested_tuples(60)[:-1] + b"K\x01d",  # a dictionary
+        b"}" + _nested_tuples(60) + b"K\x01s",  # an entry of a dictionary
+        b"}(" + _nested_tuples(60)[:-1] + b"K\x01u",  # several
+        b"c__builtin__\nset\n(]" + b"q\x00(" + _nested_tuples(0) + b"etR",  # a call of set
+    ],
+)
+def test_pickle_with_containers_as_keys_is_refused(program, tmp_path):
+    (tmp_path / "labels.pk").write_bytes(b"\x80\x04" + program + b".")
+    np.save(tmp_path / "probs.npy", PROBS)
+    with pytest.raises(VeridicalError, match="a key of type tuple, and only numbers and text are keys"):
+        vd.load(tmp_path / "probs.npy", labels=tmp_path / "labels.pk")
+
+
+def test_special_file_as_the_description_of_a_run_is_ignored(tmp_path):
+    for s in range(2):
+        np.save(tmp_path / f"member_{s}.npy", PROBS[s])
+    os.mkfifo(tmp_path / "run.json")
+    assert vd.load(tmp_path, kind="probs").n_sources == 2
+    assert vd.load(tmp_path).n_sources == 2
+
+
+def test_output_is_not_a_part_of_a_store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    vd.save(vd.Predictions(PROBS, LABELS), "p.zarr")
+    before = Path("p.zarr/zarr.json").read_bytes()
+    done = veridical_in_process(
+        "calibrate", "p.zarr", "--method", "temperature", "--block-memory", "1MB", "--out", "p.zarr/zarr.json"
+    )
+    assert done.returncode == 2
+    assert "is a part of the input p.zarr" in done.stderr or "same file as the input" in done.stderr
+    assert Path("p.zarr/zarr.json").read_bytes() == before
+
+
+def test_output_is_not_the_description_of_a_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    for s in range(3):
+        np.save(f"run/probs_{s}.npy", PROBS[s])
+    np.save("run/labels.npy", LABELS)
+    Path("run/run.json").write_text('{"kind": "probs"}')
+    done = veridical_in_process("calibrate", "run", "--method", "temperature", "--out", "run/run.json")
+    assert done.returncode == 2
+    assert Path("run/run.json").read_text() == '{"kind": "probs"}'

@@ -24,14 +24,12 @@ pytestmark = pytest.mark.compiled
 @given(st.data())
 def test_networks_and_data_from_odd_arguments(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("data")
-    np.savez(
-        folder / "images.npz",
-        train_images=np.zeros((4, 8, 8), np.uint8),
-        train_labels=data.draw(mostly(st.sampled_from(([0, 1, 0, 1], [0, 0, 0, 0], [0, -1, 0, 1], [0.5, 1, 0, 1]))))
-        if data.draw(st.booleans())
-        else [0, 1, 0, 1],
-        allow_pickle=True,
-    )
+    labels = st.sampled_from(([0, 1, 0, 1], [0, 0, 0, 0], [0, -1, 0, 1], [0.5, 1, 0, 1]))
+    arrays = {"train_images": np.zeros((4, 8, 8), np.uint8), "train_labels": data.draw(mostly(labels))}
+    try:
+        np.savez(folder / "images.npz", allow_pickle=True, **arrays)
+    except Exception:  # what cannot be made into an array, or pickled, does not get into a file
+        return
     path = data.draw(mostly(st.sampled_from((folder / "images.npz", folder))))
     split, limit = data.draw(mostly(often("train", ("test",)))), data.draw(mostly(often(None, (2,))))
     check_call("load_dataset", training.load_dataset, "npz", path, split, limit=limit)
