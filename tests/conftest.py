@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+# For the processes of pytest-xdist, as many as there are cores: threads of BLAS and PyTorch would fight for them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 #: With NUMBA_DISABLE_JIT=1 kernels run as plain Python: coverage sees inside them, at a hundredth of the speed.
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from veridical._parallel import single_threaded_blas
 from veridical.errors import NotConvergedWarning
 
 Floats = npt.NDArray[np.float64]
@@ -49,9 +50,11 @@ def minimise(
     """
     from scipy.optimize import minimize
 
-    found: Any = minimize(  # type: ignore[call-overload]
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
+    # L-BFGS-B factorises a small matrix in every step; threads of BLAS take ten times as long for it on a busy machine.
+    with single_threaded_blas():
+        found: Any = minimize(  # type: ignore[call-overload]
+            objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
     point = np.asarray(found.x, dtype=np.float64)
     lowest, highest = np.asarray(bounds).T
     # How far a unit step downhill leads without leaving the bounds: zero in every direction at the optimum.

@@ -64,12 +64,15 @@ def nearest_name(name: str, names: Iterable[str]) -> str | None:
 
 
 def natural_order(name: str) -> tuple[list[tuple[int, int, str]], str]:
-    """A sort key by which ``member_2`` comes before ``member_10``.
+    """A sort key by which ``member_2`` comes before ``member_10``; numbers may have any length.
 
     Examples
     --------
     >>> sorted(["member_10", "member_2", "all"], key=natural_order)
     ['all', 'member_2', 'member_10']
     """
-    parts = re.findall(r"[0-9]+|[^0-9]+", name)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts], name
+    parts = []
+    for zeros, digits, text in re.findall(r"(0*)([0-9]+)|([^0-9]+)", name):
+        # Of two numbers the one with more digits is larger.
+        parts.append((0, len(digits), digits) if digits else (1, len(zeros), text))
+    return parts, name

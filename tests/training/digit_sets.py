@@ -8,12 +8,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import torch
 from sklearn.datasets import load_digits
 
 from veridical.training.data.images import ImageSet
-
-torch.set_num_threads(1)
 
 
 @cache

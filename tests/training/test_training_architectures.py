@@ -8,8 +8,6 @@ import torch
 from veridical.errors import ParameterError, ShapeError, UnknownNameError
 from veridical.training.architectures import ARCHITECTURES, build, check_image_shape
 
-torch.set_num_threads(1)  # the tests run several processes at a time
-
 # (architecture, classes, parameters) and where the figure is published.
 PUBLISHED = [
     # Three stages of one block, width 16, as in the ensemble that ships with the package ("78 thousand parameters"):

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from veridical.training.batches import ImageBatches, crop_and_flip
 from veridical.training.data.images import ImageSet, Normalisation
 
-torch.set_num_threads(1)  # the tests run several processes at a time
-
 
 def numbered_images(count: int, side: int = 16) -> ImageSet:
     """Images whose first pixel is their number; labels are the number modulo 3."""

@@ -20,8 +20,6 @@ import veridical as vd
 from veridical.errors import InvalidInputError, LabelError, NotFiniteError, ParameterError, ShapeError, StorageError
 from veridical.training import collect_predictions
 
-torch.set_num_threads(1)  # the tests run several processes at a time
-
 
 def linear(seed: int, classes: int = 4) -> nn.Module:
     torch.manual_seed(seed)

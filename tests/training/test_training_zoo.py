@@ -14,8 +14,6 @@ from veridical.training import build
 from veridical.training.checkpoints import save_weights
 from veridical.training.zoo import find_checkpoints, load_checkpoint, load_checkpoints, our_name, zoo_normalisation
 
-torch.set_num_threads(1)  # the tests run several processes at a time
-
 
 @pytest.mark.parametrize("arch", sorted(ZOO))
 def test_zoo_network_computes_the_same(tmp_path: Path, arch: str) -> None:

@@ -194,8 +194,7 @@ class MatrixScaling(VectorScaling):
             return loss / n_samples, np.concatenate((by_matrix.ravel(), by_offset)) / n_samples
 
         start = np.concatenate((np.diag(self.factors_).ravel(), self.offsets_))
-        with single_threaded_blas():
-            best = _minimise(objective, start, n_classes**2, "matrix scaling")
+        best = _minimise(objective, start, n_classes**2, "matrix scaling")
         self.matrix_ = best[: n_classes**2].reshape(n_classes, n_classes).copy()
         self.factors_, self.offsets_ = self.matrix_[diagonal, diagonal].copy(), best[n_classes**2 :]
         self.matrix_[diagonal, diagonal] = 0.0

@@ -15,7 +15,7 @@ from veridical.combine.across_samples.votes import Indices, Votes, sort_shares
 from veridical.combine.combined import Floats
 from veridical.errors import LabelError, MissingSourceError, ShapeError
 from veridical.jury.ids import as_id, in_order
-from veridical.predictions.arrays import as_array
+from veridical.predictions.arrays import as_array, is_missing
 from veridical.predictions.sample_ids import check_sample_ids
 from veridical.predictions.validation import as_numbers, check_names, entries_of
 
@@ -132,7 +132,8 @@ def ballots_of_labels(
     names = check_names(source_names, n_sources, "source") or tuple(str(s) for s in range(n_sources))
     ids = range(n_items) if item_ids is None else entries_of(item_ids, "item_ids are", f"a list of {n_items} ids")
     # No more than shows that there are too many, however long the ids go on.
-    ids = check_sample_ids([as_id(name) for name in islice(ids, n_items + 1)], n_items, "item_ids").tolist()
+    listed = [name if is_missing(name) else as_id(name) for name in islice(ids, n_items + 1)]
+    ids = check_sample_ids(listed, n_items, "item_ids").tolist()
     sources, items = np.nonzero(numbers >= 0)
     entries = (
         items.astype(np.int64),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from veridical.predictions.arrays import is_missing
 from veridical.predictions.sample_ids import text_of_id
 
 #: Types whose values are equal only where their texts are: objects of others may do anything when they are compared.
@@ -23,11 +23,9 @@ def as_id(value: Any) -> str:
     >>> as_id(7.0), as_id(" q1 "), as_id(None)
     ('7', 'q1', '')
     """
-    if value is None:
+    if is_missing(value):
         return ""
     if isinstance(value, (float, np.floating)):
-        if math.isnan(value):
-            return ""
         return str(int(value)) if float(value).is_integer() else repr(float(value))
     return text_of_id(value, "an id or a label").strip()
 
@@ -81,5 +79,5 @@ def match_ids(wanted: Sequence[str], known: Sequence[str]) -> tuple[list[int], b
 
 def in_order(names: set[str]) -> list[str]:
     """Names of classes in the order of their numbers where all are whole numbers, else alphabetically."""
-    whole = all(re.fullmatch(r"[+-]?\d+", name) for name in names)
+    whole = all(re.fullmatch(r"[+-]?\d{1,100}", name) for name in names)
     return sorted(names, key=lambda name: (int(name), name)) if whole else sorted(names)

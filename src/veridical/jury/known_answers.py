@@ -17,7 +17,7 @@ from veridical.errors import GoldWarning, LabelError, ShapeError
 from veridical.jury.ballots import Ballots
 from veridical.jury.columns import answers_of, columns_of_frame, read_gold_columns
 from veridical.jury.ids import as_id, match_ids
-from veridical.predictions.arrays import as_array
+from veridical.predictions.arrays import as_array, is_whole_number
 
 #: Item -> answer, or one answer per item.
 KnownAnswers = Mapping[str, str] | Sequence[Any]
@@ -75,14 +75,14 @@ def _by_item(known: KnownAnswers, ballots: Ballots) -> dict[str, str]:
         raise LabelError(
             f"there are {len(known)} gold labels for {len(ballots.item_ids)} items; give one each or a mapping."
         )
-    named = ["" if label in (-1, None) else _class_name(label, ballots) for label in known]
+    named = [_class_name(label, ballots) for label in known]
     return {item: label for item, label in zip(ballots.item_ids, named, strict=True) if label}
 
 
 def _class_name(label: Any, ballots: Ballots) -> str:
-    """The name of a class, which an array gives as its place or as its name."""
-    if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < len(ballots.class_names):
-        return ballots.class_names[label]
+    """The name of a class, which an array gives as its place or as its name; empty where there is none."""
+    if is_whole_number(label) and -1 <= label < len(ballots.class_names):
+        return ballots.class_names[label] if label >= 0 else ""
     return as_id(label)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from veridical.combine.combined import Floats
-from veridical.errors import FileFormatError, LabelError, NotFiniteError, NotNormalisedError, ParameterError
+from veridical.errors import FileFormatError, LabelError, NotFiniteError, NotNormalisedError, ParameterError, shown
 from veridical.jury.ballots import MOST_CLASSES, Ballots, make_ballots
 from veridical.jury.columns import (
     CONFIDENCE,
@@ -184,8 +184,8 @@ def _check_rows(values: Any, absent: Any, names: Sequence[str], where: str) -> N
 def _number(value: Any, what: str) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
-        raise FileFormatError(f"{what} is {str(value)[:40]!r}; write a number.") from None
+    except Exception:  # an object may raise anything
+        raise FileFormatError(f"{what} is {shown(value)}; write a number.") from None
 
 
 def _repeated(items: Any, sources: Any, rows: Any, item_ids: Sequence[str], source_names: Sequence[str]) -> list[str]:

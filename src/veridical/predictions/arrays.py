@@ -12,13 +12,15 @@ from veridical.arrays.foreign import library_of, to_host
 from veridical.errors import DtypeError, ShapeError, first_line
 
 Array = npt.NDArray[Any]
+#: Types whose only value stands for nothing, of Python, pandas (NA and NaT) and NumPy.
+_NOTHING = frozenset(("NoneType", "NAType", "NaTType", "MaskedConstant"))
 #: Characters that any text may have, and bytes that an array of longer ones may take.
 _LONG_TEXT, _MOST_LONG_TEXTS = 256, 64 << 20
 
 
 def as_array(values: Any, what: str, needed: str) -> Array:
     """``values`` as an array of any dtype, without a copy where it is one; ``needed`` says what to give instead."""
-    if _holds_masked(values):
+    if holds_masked(values):
         raise DtypeError(f"{what}: a masked array would lose its mask; {needed}, without a mask.")
     if is_tensor(values):
         return tensor_to_array(values, what)
@@ -45,10 +47,17 @@ def is_whole_number(value: object) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
-def _holds_masked(values: Any, depth: int = 2) -> bool:
+def is_missing(entry: Any) -> bool:
+    """Whether there is nothing: None, NaN, NaT, NA of pandas, or a masked entry."""
+    if type(entry).__name__ in _NOTHING:
+        return True
+    return isinstance(entry, (float, np.floating, np.datetime64, np.timedelta64)) and bool(entry != entry)
+
+
+def holds_masked(values: Any, depth: int = 2) -> bool:
     """Whether it is a masked array, or a list of sources or of their rows with one in it; NumPy would drop its mask."""
     if depth and isinstance(values, (list, tuple)):
-        return any(_holds_masked(entry, depth - 1) for entry in values)
+        return any(holds_masked(entry, depth - 1) for entry in values)
     return isinstance(values, np.ma.MaskedArray)
 
 

@@ -5,6 +5,7 @@ They are recognised by what they offer, so that none of these packages is import
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import DtypeError, ShapeError
-from veridical.predictions.arrays import Array
+from veridical.predictions.arrays import Array, is_missing
 from veridical.predictions.sample_ids import check_sample_ids, places_of
 
 
@@ -37,14 +38,21 @@ def frame_of(s: int, frame: Any) -> Frame:
     columns = [str(name) for name in frame.columns]
     values = np.asarray(frame.to_numpy())
     if values.dtype.kind not in "fiub":
-        odd = next((name for name in frame.columns if np.asarray(frame[name]).dtype.kind not in "fiub"), None)
-        raise DtypeError(
-            f"column {str(odd)!r} of {where} does not hold numbers; give a data frame of scores, one column per class."
-        )
+        values = np.stack([_column_of(frame, name, where) for name in frame.columns], axis=1)
     index = getattr(frame, "index", None)  # Polars has none
     if index is None or type(index).__name__ == "RangeIndex":
         return Frame(where, values, columns, None)
     return Frame(where, values, columns, check_sample_ids(list(index), len(values), f"the index of {where}"))
+
+
+def _column_of(frame: Any, name: Any, where: str) -> Array:
+    """The numbers of a column, NaN where they are missing: nullable types are objects in an array."""
+    entries = np.asarray(frame[name]).tolist()
+    if not all(is_missing(entry) or isinstance(entry, (bool, int, float)) for entry in entries):
+        raise DtypeError(
+            f"column {str(name)!r} of {where} does not hold numbers; give a data frame of scores, one column per class."
+        )
+    return np.asarray([math.nan if is_missing(entry) else float(entry) for entry in entries])
 
 
 def matching_columns(frames: Sequence[Frame], class_names: Sequence[str] | None) -> list[str] | None:

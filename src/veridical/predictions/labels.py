@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from veridical._warn import warn_caller
 from veridical.errors import FileFormatError, InvalidInputError, LabelError, UnmatchedIdWarning, shown
-from veridical.predictions.arrays import Array, as_array, is_whole_number
+from veridical.predictions.arrays import Array, as_array, is_missing, is_whole_number
 from veridical.predictions.frames import is_frame
 
 #: What to say where labels are needed.
@@ -156,10 +156,8 @@ def _from_entries(entries: list[Any], samples: Samples) -> Array:
 
 
 def is_unknown(entry: Any) -> bool:
-    """Whether an entry says that there is no label: None, blank, NaN or a missing value of pandas."""
-    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
-        return True
-    return not entry.strip() if isinstance(entry, str) else isinstance(entry, float) and entry != entry
+    """Whether an entry says that there is no label: blank, None, NaN or a missing value of pandas."""
+    return not entry.strip() if isinstance(entry, str) else is_missing(entry)
 
 
 def _number(entry: Any, n: int, samples: Samples) -> int:

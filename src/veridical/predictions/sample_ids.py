@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import InvalidInputError, ParameterError, ShapeError, shown
-from veridical.predictions.arrays import Array, as_array, as_text_array, is_whole_number
+from veridical.predictions.arrays import Array, as_array, as_text_array, is_missing, is_whole_number
 
 #: NumPy's limit.
 _MOST_AXES = 64
@@ -52,8 +52,8 @@ def _as_ids(ids: Array | Sequence[Any], what: str) -> Array:
 def _is_absent(entry: Any) -> bool:
     """Whether it is nothing, a container, or not equal to itself, as NaN is."""
     try:
-        return entry is None or isinstance(entry, (list, dict, set, np.ndarray)) or bool(entry != entry)
-    except Exception:  # NA of pandas has no truth, and other objects may raise anything
+        return is_missing(entry) or isinstance(entry, (list, dict, set, np.ndarray)) or bool(entry != entry)
+    except Exception:  # an object may raise anything
         return True
 
 
