@@ -34,7 +34,7 @@ def test_written_json_is_read_back(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"a":' * 100_000, b"9" * 10_000],
+    [b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"a":' * 100_000, b"9" * 10_000, b'{"a": NaN}', b"[-Infinity]"],
     ids=lambda c: repr(c[:6]),
 )
 def test_damaged_json_is_rejected(tmp_path, content):

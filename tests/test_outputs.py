@@ -220,3 +220,54 @@ def test_devices_are_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe.npz")
     with pytest.raises(StorageError, match=r"pipe\.npz exists and is not a regular file"):
         vd.save(vd.Predictions(np.full((1, 2, 2), 0.5)), tmp_path / "pipe.npz")
+
+
+def test_large_calibrator_keeps_its_arrays(folder, calibrator, monkeypatch):
+    monkeypatch.setattr("veridical.calibrate.saving.LARGE", 1)
+    vd.VectorScaling().fit(vd.load("p.npz")).save("large.json")
+    (arrays,) = map(str, Path().glob("large.json.*.npz"))
+    assert_refused(
+        ["apply", "large.json", "p.npz", "--out", arrays], f"is the same file as the input {arrays}", [arrays]
+    )
+    vd.Identity().fit(vd.load("p.npz")).save("large.json")  # which has no arrays
+    assert not Path(arrays).exists()
+
+
+def test_calibrator_replaces_no_arrays_of_others(folder):
+    """What a document says of its arrays may be wrong."""
+    os.link("p.npz", "v.json.npz")
+    Path("v.json").write_text('{"format": "veridical calibrator", "schema": 1, "arrays": "v.json.npz"}')
+    vd.Identity().fit(vd.load("p.npz")).save("v.json")
+    assert Path("v.json.npz").exists()
+
+
+def test_calibrator_replaces_calibrators_only(folder, calibrator):
+    fitted = vd.Identity().fit(vd.load("p.npz", labels="labels.json"))
+    with pytest.raises(
+        FileFormatError, match=r"labels\.json exists and is not a saved calibrator; choose another name"
+    ):
+        fitted.save("labels.json")
+    Path("empty.json").touch()
+    for name in ("empty.json", calibrator):
+        fitted.save(name)
+        assert vd.load_calibrator(name).n_sources_ == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "is_page"),
+    [
+        (b"", True),
+        (b"<!-- a page --> <!DOCTYPE html>", True),
+        (b" " * 4096 + b"notes", False),
+        (b"<!-- " + b"x" * 5000 + b" --> notes", False),
+        (b"<!-- notes", False),
+    ],
+)
+def test_report_replaces_pages_only(tmp_path, content, is_page):
+    path = tmp_path / "page.html"
+    path.write_bytes(content)
+    if is_page:
+        assert check_report_target(path) == path
+    else:
+        with pytest.raises(FileFormatError, match="exists and is not an HTML page"):
+            check_report_target(path)

@@ -8,7 +8,7 @@ import numbers
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from veridical._atomic import write_atomically
 from veridical.errors import CorruptFileError
@@ -54,6 +54,11 @@ def write_json(path: str | os.PathLike[str], content: Any) -> None:
     write_atomically(path, (to_json(content, indent=2) + "\n").encode())
 
 
+def reject_constant(name: str) -> NoReturn:
+    """For ``json.loads``, which would read NaN and Infinity."""
+    raise ValueError(f"{name} is not a finite number")
+
+
 def read_json(path: str | os.PathLike[str]) -> Any:
     """The content of a JSON file.
 
@@ -68,7 +73,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
             raise CorruptFileError(f"there is no file {source}.")
         if not source.is_file() or source.stat().st_size > _MOST_BYTES:
             raise CorruptFileError(f"{source} is not a regular file of at most {_MOST_BYTES >> 20} MB.")
-        return json.loads(source.read_bytes())
+        return json.loads(source.read_bytes(), parse_constant=reject_constant)
     except RecursionError:
         raise CorruptFileError(f"{source} is nested too deeply to be a file of this library.") from None
     except (OSError, ValueError) as error:

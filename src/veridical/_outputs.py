@@ -92,13 +92,16 @@ def check_report_target(path: _StrPath) -> Path:
 
 
 def _is_html(path: Path) -> bool:
-    """Whether a file begins as an HTML page does; an empty file may become one."""
+    """Whether a file begins as an HTML page does, or is empty."""
     try:
         with path.open("rb") as file:
             start = file.read(_LONGEST_START)
     except OSError as error:
         raise FileFormatError(f"{path} exists and cannot be read ({error.strerror}); choose another name.") from error
+    is_whole = len(start) < _LONGEST_START
     start = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    while start.startswith(b"<!--"):
+    if is_whole and not start:
+        return True
+    while start.startswith(b"<!--") and b"-->" in start:
         start = start.partition(b"-->")[2].lstrip()
-    return not start or start.startswith(_HTML_STARTS)
+    return start.startswith(_HTML_STARTS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import stat
 from collections.abc import Callable
 from dataclasses import asdict
@@ -16,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from veridical._atomic import as_path, write_atomically
+from veridical._json import reject_constant
 from veridical._version import __version__
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.fitting_data import FittingData
@@ -69,18 +71,33 @@ def check_target(path: str | Path) -> Path:
     target = as_path(path)
     if target.suffix != ".json":
         raise FileFormatError(f"calibrators are saved as .json, not as {str(path)!r}; use the extension .json.")
+    if target.exists() and _saved_document(target) is None:
+        raise FileFormatError(f"{target} exists and is not a saved calibrator; choose another name.")
     return target
+
+
+def files_of(path: str | Path) -> tuple[Path, ...]:
+    """The files of a saved calibrator: the document, and its arrays where they are beside it."""
+    source = as_path(path)
+    arrays = _arrays_of(source)
+    return (source,) if arrays is None else (source, arrays)
+
+
+def _saved_document(path: Path) -> dict[str, Any] | None:
+    """What a file says that looks like a saved calibrator; an empty file says nothing."""
+    try:
+        content = _read_bytes(path)
+        document = json.loads(content) if content.strip() else {"format": FORMAT, "schema": SCHEMA_VERSION}
+        _check_format(document)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return cast(dict[str, Any], document)
 
 
 def _arrays_of(path: Path) -> Path | None:
     """The file with the arrays of the calibrator that is saved at ``path``, if one is and has such a file."""
-    try:
-        document = json.loads(_read_bytes(path))
-        _check_format(document)
-        name = document["arrays"]
-    except (OSError, ValueError, KeyError, RecursionError):
-        return None
-    ours = isinstance(name, str) and Path(name).name == name and name.startswith(path.name) and name.endswith(".npz")
+    name = (_saved_document(path) or {}).get("arrays")
+    ours = isinstance(name, str) and re.fullmatch(rf"{re.escape(path.name)}\.[0-9a-f]{{12}}\.npz", name)
     return path.with_name(name) if ours else None
 
 
@@ -174,7 +191,7 @@ def load_calibrator(path: str | Path) -> Calibrator:
     """
     source = as_path(path)
     try:
-        document = json.loads(_read_bytes(source), parse_constant=_refuse_constant)
+        document = json.loads(_read_bytes(source), parse_constant=reject_constant)
     except FileNotFoundError:
         raise SavedFileError(f"there is no file {source}; give the path that save wrote to.") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -203,10 +220,6 @@ def _read_bytes(path: Path) -> bytes:
     if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
         raise ValueError(f"it is not a regular file of at most {_MOST_BYTES >> 20} MB")
     return path.read_bytes()
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a finite number")
 
 
 def _check_format(document: Any) -> None:

@@ -45,6 +45,7 @@ def command(
     """
     from veridical._outputs import check_outputs, check_replaced_directory
     from veridical.calibrate import load_calibrator
+    from veridical.calibrate.saving import files_of
     from veridical.evaluation import apply_calibrator
     from veridical.evaluation.calibrated_files import check_calibrated_target
     from veridical.scale import apply_calibrator as apply_in_blocks
@@ -57,8 +58,9 @@ def command(
             raise
         raise SavedFileError(f"{error} The order is: veridical apply CALIBRATOR PRED.") from None
     predictions = read_in_blocks(**source, workers=workers, default_kind=getattr(loaded, "kind_", None))
-    check_outputs({"--out": out}, [calibrator, *predictions.files])
-    check_replaced_directory("--out", out, [calibrator, *predictions.files])
+    inputs = [*files_of(calibrator), *predictions.files]
+    check_outputs({"--out": out}, inputs)
+    check_replaced_directory("--out", out, inputs)
     if isinstance(predictions, Predictions):
         if resume:
             raise ParameterError("--resume continues a result that is written in blocks; give --block-memory, too.")

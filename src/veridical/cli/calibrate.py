@@ -59,12 +59,12 @@ def command(
     from veridical.report.verdict import calibration_sentence
 
     output = Output(as_json, quiet)
-    if out is not None:
-        check_target(out)
     if report_path is not None:
         check_report_target(report_path)
     predictions = read_in_blocks(**source)
     check_outputs({"--out": out, "--report": report_path}, predictions.files)
+    if out is not None:
+        check_target(out)
     parameters: dict[str, Any] = {} if objective is None else {"objective": objective}
     if change_labels:
         parameters["keep_labels"] = False

@@ -31,11 +31,12 @@ def command(calibrator: str, model: str, dtype: str, as_json: bool, quiet: bool)
     """
     from veridical._outputs import check_outputs
     from veridical.calibrate import load_calibrator
+    from veridical.calibrate.saving import files_of
     from veridical.export import check_onnx_target
 
     output = Output(as_json, quiet)
     check_onnx_target(model)
-    check_outputs({"MODEL": model}, [calibrator])
+    check_outputs({"MODEL": model}, files_of(calibrator))
     loaded = load_calibrator(calibrator)
     if loaded.missing == "skip":  # as 'veridical calibrate' fits; a model takes every source for every sample
         loaded.set_params(missing="raise")
