@@ -14,7 +14,7 @@ from veridical.arrays.foreign import to_host
 from veridical.predictions.validation import Array
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Truth:
     """What truth discovery finds for each sample.
 

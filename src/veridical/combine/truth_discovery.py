@@ -92,10 +92,10 @@ def discover(
     missing : {"raise", "skip"}
         What to do about a source whose row is all NaN: refuse, or leave it out for that sample.
     source_weights : array of S numbers, optional
-        How many sources each source counts as; all one by default.  With them the search starts from the weighted
-        mean, :math:`V = \sum_s a_s \|z^* - z_s\|^2`, and :math:`w_s = a_s \ln(V / \|z^* - z_s\|^2)`, or 0 where the
-        logarithm is negative.  ``prediction`` stays the label of the plain mean.  :attr:`Consensus.source_weights` are
-        such weights.
+        How many sources each source counts as, from 0 to 1e30; all one by default.  With them the search starts from
+        the weighted mean, :math:`V = \sum_s a_s \|z^* - z_s\|^2`, and :math:`w_s = a_s \ln(V / \|z^* - z_s\|^2)`, or
+        0 where the logarithm is negative.  ``prediction`` stays the label of the plain mean.
+        :attr:`Consensus.source_weights` are such weights.
     trace : bool
         Also return HV after each update.
     n_threads : int, optional

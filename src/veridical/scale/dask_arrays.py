@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from veridical._extras import require
-from veridical._parallel import THREADS_IN_WORKERS
+from veridical._parallel import THREADS_IN_WORKERS, resolve_threads
 from veridical._progress import Progress, check_progress
 from veridical.calibrate import Calibrator
 from veridical.calibrate.registry import check_calibrator
+from veridical.combine.source_weights import check_source_weights
 from veridical.combine.truth import Truth
 from veridical.combine.truth_discovery import Missing
 from veridical.errors import DtypeError, LabelError, ParameterError, RechunkWarning, ShapeError, shown
 from veridical.evaluation.applying import Calibrated
 from veridical.evaluation.methods import Method, resolve_methods
 from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
+from veridical.predictions import Predictions
 from veridical.predictions.arrays import is_whole_number
 from veridical.predictions.validation import (
     KINDS,
@@ -97,6 +99,10 @@ def _pick(result: Any, field: Any) -> Any:
     return getattr(result, field) if isinstance(field, str) else result[field]
 
 
+def _threads_in_task(n_threads: int | None) -> int:
+    return THREADS_IN_WORKERS if n_threads is None else resolve_threads(n_threads)
+
+
 def discover(
     predictions: Any,
     *,
@@ -117,14 +123,17 @@ def discover(
     """
     array, starts = _blocks_of(predictions, sources_axis)
     options: dict[str, Any] = {
-        "accuracy_preserving": bool(accuracy_preserving),
+        "accuracy_preserving": check_flag(accuracy_preserving, "accuracy_preserving"),
         "tol": check_real(tol, "tol", 0.0),
         "max_iter": check_integer(max_iter, "max_iter", 0),
         "missing": check_choice(missing, ("raise", "skip"), "missing"),
         "source_weights": source_weights,
-        "trace": bool(trace),
-        "n_threads": n_threads or THREADS_IN_WORKERS,
+        "trace": check_flag(trace, "trace"),
+        "n_threads": _threads_in_task(n_threads),
     }
+    if source_weights is not None:
+        no_samples = Predictions(np.empty((array.shape[0], 0, 2)))
+        options["source_weights"] = check_source_weights(source_weights, no_samples)
     parts = _over_blocks(
         array, starts, discover_block, check_choice("probs" if kind is None else kind, KINDS, "kind"), options
     )
@@ -267,7 +276,7 @@ def evaluate(
     in_memory = compute(labels, client) if hasattr(labels, "dask") else labels
     checked = check_labels(in_memory, array.shape[1], array.shape[2])
     delayed = _require_dask().delayed
-    task, shared = delayed(scores_of_block, pure=True), delayed(({}, resolved, {}, n_threads or THREADS_IN_WORKERS))
+    task, shared = delayed(scores_of_block, pure=True), delayed(({}, resolved, {}, _threads_in_task(n_threads)))
     parts = [
         task(block, checked[start : start + size], start, chosen_kind, shared[0], shared[1], shared[2], shared[3])
         for block, start, size in zip(array.to_delayed().ravel(), starts, array.chunks[1], strict=True)

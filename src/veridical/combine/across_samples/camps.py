@@ -33,7 +33,7 @@ _MOST_CAMPS = 8
 _POWER_STEPS, _LOADING_STEPS = 30, 100
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Camp:
     """Sources that agree among themselves more than with the others.
 

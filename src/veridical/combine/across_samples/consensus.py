@@ -29,7 +29,7 @@ from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import Array, Kind, check_choice, check_flag
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Consensus:
     """The consensus of the sources, and what it says of them.
 

@@ -10,7 +10,7 @@ import numpy as np
 from veridical._numpy_kernels import MOST_SAMPLES
 from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.combine.across_samples.factor import independence_of
-from veridical.combine.across_samples.sums import ConsensusSums
+from veridical.combine.across_samples.sums import ConsensusSums, check_pairs
 from veridical.combine.combined import Floats
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
@@ -114,6 +114,7 @@ def sums_of_complete(predictions: Predictions, n_threads: int | None) -> Consens
     varies so little that this loses digits.
     """
     n_sources, n_classes, size = predictions.n_sources, predictions.n_classes, _samples_in_block(predictions)
+    check_pairs(n_sources)
 
     def work(run: slice) -> tuple[Floats, Floats]:
         products, totals = np.zeros((n_sources, n_sources)), np.zeros((n_sources, n_classes))

@@ -19,7 +19,19 @@ _ROUNDING = 1e-6
 #: Sources that give the same votes on so many samples are copies; good sources agree on fewer by chance.
 _MANY_VOTES = 100
 
+#: Every pair of sources is compared; of this many, each of several matrices takes 0.8 GB.
+MOST_SOURCES = 10_000
+
 _ARRAYS = ("shift", "totals", "counts", "products", "squares")
+
+
+def check_pairs(n_sources: int) -> None:
+    """Refuse more sources than can be compared with each other."""
+    if n_sources > MOST_SOURCES:
+        raise ShapeError(
+            f"there are {n_sources:,} sources, and the consensus compares every pair of them; give at most "
+            f"{MOST_SOURCES:,}: leave out those with the fewest predictions."
+        )
 
 
 class Correlations(NamedTuple):
@@ -73,6 +85,7 @@ class ConsensusSums:
     @classmethod
     def zeros(cls, n_sources: int, n_classes: int, shift: Floats | None = None) -> Self:
         """Sums over no samples."""
+        check_pairs(n_sources)
         start = np.zeros((n_sources, n_classes)) if shift is None else np.array(shift, dtype=np.float64)
         if start.shape != (n_sources, n_classes):
             raise ShapeError(f"shift has shape {start.shape}; give one vector per source, ({n_sources}, {n_classes}).")

@@ -32,7 +32,7 @@ from veridical.predictions.validation import Array
 _LEAST_SOURCES = 3
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class SourceWeights:
     """How far each source is to be trusted, and how far it repeats others: what a consensus is made with.
 
