@@ -35,9 +35,10 @@ from veridical.ensemble.out_of_fold import (
     to_probabilities,
 )
 from veridical.ensemble.sources import Source, all_scores
-from veridical.errors import LabelError, NotConvergedWarning, ParameterError, ShapeError
+from veridical.errors import LabelError, NotConvergedWarning, ParameterError, ShapeError, first_line
 from veridical.evaluation.methods import resolve_method
 from veridical.predictions import Predictions
+from veridical.predictions.arrays import holds_masked
 from veridical.predictions.validation import LARGEST_COUNT, check_choice, check_flag
 
 SERVED = ("refit", "folds")
@@ -148,7 +149,9 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
         """
         calibrator = self._calibrator()
         check_choice(self.serve, SERVED, "serve")
-        X, labels = _check_data(X, y, sample_weight)
+        X, labels = _check_data(X, y, sample_weight=sample_weight, **fit_params)
+        if _num_samples(X) == 0:
+            raise LabelError("there are no samples to fit on; at least two of each class are needed.")
         copies, calibration = self._sources_and_scores(X, labels, sample_weight, fit_params)
         self._margin_scales = calibration.margin_scales()
         predictions = calibration.predictions(self._margin_scales, self.classes_)
@@ -185,6 +188,11 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
         return np.concatenate(
             [self.calibrator_.predict_confidence(self._predictions(part, 0)) for part in self._portions(X)]
         )
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of ``predict(X)``."""
+        X, labels = _check_data(X, y, sample_weight=sample_weight)
+        return float(super().score(X, labels, sample_weight))
 
     def source_reliability(self, X: Any) -> Floats:
         """(N, S): how far truth discovery trusts each source for each sample; rows sum to one.
@@ -301,6 +309,7 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
 
     def _portions(self, X: Any) -> Iterator[Any]:
         """Consecutive samples, as many at a time as fit in memory with the scores of all sources."""
+        _reject_masked(X=X)
         n_samples = _num_samples(X)
         if n_samples > LARGEST_COUNT:
             raise ShapeError(f"X has {n_samples:,} samples; give at most {LARGEST_COUNT:,} at a time.")
@@ -323,16 +332,25 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
         return mean
 
 
-def _check_data(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Classes]:
-    """Samples that can be indexed, and labels that are classes."""
+def _check_data(X: Any, y: Any, **per_sample: Any) -> tuple[Any, Classes]:
+    """Samples that can be indexed, and labels that are classes; ``per_sample`` is what else there is, by name."""
     if y is None:
         raise LabelError("CalibratedEnsemble requires y to be passed, but the target y is None; give one label each.")
-    labels = column_or_1d(y, warn=True)
-    check_classification_targets(labels)
-    X, labels, sample_weight = indexable(X, labels, sample_weight)
-    if _num_samples(X) == 0:
-        raise LabelError("there are no samples to fit on; at least two of each class are needed.")
+    _reject_masked(X=X, y=y, **per_sample)
+    try:
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+    except Exception as error:  # scikit-learn's, or anything from an object that is not an array
+        raise LabelError(f"y is not one class per sample ({first_line(error)}); give labels without gaps.") from error
+    X, labels, _ = indexable(X, labels, per_sample.get("sample_weight"))
     return X, labels
+
+
+def _reject_masked(**arrays: Any) -> None:
+    """Refuse masked arrays: members would not see the mask."""
+    for name, values in arrays.items():
+        if holds_masked(values):
+            raise ParameterError(f"{name} is a masked array, and its mask would be lost; leave masked samples out.")
 
 
 def _at_least_two(classes: Classes) -> Classes:
