@@ -4,11 +4,20 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import veridical as vd
 from veridical.combine.across_samples.votes import sort_votes
-from veridical.errors import CampsWarning, FileFormatError, GoldWarning, LabelError, NotFiniteError, ShapeError
+from veridical.errors import (
+    CampsWarning,
+    FileFormatError,
+    GoldWarning,
+    LabelError,
+    NotFiniteError,
+    ParameterError,
+    ShapeError,
+)
 from veridical.jury.gold import METHODS, View, calibrate_on_gold
 from veridical.jury.notes import agreement_beyond_chance
 from veridical.metrics import ece
@@ -373,3 +382,63 @@ def test_dawid_skene_agrees_with_loops(rng):
     np.testing.assert_allclose(model.probs, dawid_skene_by_loops(votes, 3, model.n_iter), atol=1e-8)
     np.testing.assert_allclose(model.confusion.sum(axis=2), 1.0)
     assert (model.prediction == truth).mean() > 0.85
+
+
+# --- missing values
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "string", "boolean"])
+def test_missing_label_of_a_frame_is_no_vote(dtype):
+    labels = pd.array([0, 1, None, 1, 0, 1], dtype="Int64").astype(dtype)
+    frame = pd.DataFrame({"item": list("aabbcc"), "source": list("xyxyxy"), "label": labels})
+    result = vd.judge(frame)
+    assert len(result.class_names) == 2
+    assert any("1 row has no label" in note for note in result.notes)
+
+
+def test_masked_entries_of_columns_are_missing():
+    columns = {"item": list("aabbcc"), "source": list("xyxyxy"), "label": np.ma.masked_equal([0, 1, 9, 1, 0, 1], 9)}
+    assert vd.judge(columns).class_names == ("0", "1")
+    for name in ("item", "source"):
+        masked = np.ma.masked_array(columns[name], [True, *[False] * 5])
+        with pytest.raises(FileFormatError, match=f"row 1 of .* has no {name}"):
+            vd.judge({**columns, "label": [0, 1, 0, 1, 0, 1], name: masked})
+
+
+def test_missing_confidence_is_sure_and_missing_probability_is_an_abstention():
+    frame = pd.DataFrame({"item": list("aabb"), "source": list("xyxy"), "label": [0, 1, 0, 1]})
+    sure = vd.judge(frame).probs
+    np.testing.assert_array_equal(vd.judge(frame.assign(confidence=pd.array([None] * 4, dtype="Float64"))).probs, sure)
+    shares = frame.drop(columns="label").assign(p_0=pd.array([1, 0, 1, None], dtype="Float64"))
+    shares["p_1"] = 1 - shares["p_0"]
+    assert any("1 row has no probabilities" in note for note in vd.judge(shares).notes)
+
+
+def test_missing_ids_of_items_are_refused():
+    with pytest.raises(ParameterError, match="item_ids: the id of sample 1 is"):
+        vd.judge(np.zeros((3, 2), int), item_ids=np.ma.masked_array([1, 2], [False, True]))
+
+
+def test_missing_gold_answers_are_not_known():
+    votes = np.arange(12).reshape(3, 4) % 2
+    for gold in (pd.Series([0, None, 1, None], dtype="Int64"), {"0": 0, "1": pd.NA, "2": 1}):
+        assert vd.judge(votes, gold).gold.tolist() == [0, -1, 1, -1]
+
+
+def test_more_jurors_than_can_be_compared_are_refused():
+    names = [f"juror {s}" for s in range(10_001)]
+    with pytest.raises(ShapeError, match="there are 10,001 sources, and the consensus compares every pair of them"):
+        vd.judge({"item": ["a"] * 10_001, "source": names, "label": [0, 1] * 5000 + [0]})
+
+
+def test_confidences_of_too_many_classes_are_refused():
+    n = 9000
+    columns = {"item": range(n), "source": [s % 3 for s in range(n)], "label": range(n), "confidence": [0.5] * n}
+    with pytest.raises(ShapeError, match="9,000 votes with a confidence have too many probabilities of 9,000 classes"):
+        vd.judge(columns)
+
+
+def test_classes_of_very_long_numbers_are_in_alphabetical_order():
+    labels = ["9" * 5000, "8"] * 3
+    result = vd.judge({"item": list("aabbcc"), "source": list("xyxyxy"), "label": labels})
+    assert result.class_names == ("8", "9" * 5000)

@@ -27,7 +27,7 @@ _MOST_NUMBERS = 1 << 29
 _COLUMNS_OF_A_TABLE = (3, 4)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Ballots:
     """Votes of sources on items, with everybody's name; nothing has the size of sources times items.
 

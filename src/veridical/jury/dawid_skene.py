@@ -8,16 +8,18 @@ import numpy as np
 
 from veridical.combine.across_samples.votes import Votes
 from veridical.combine.combined import Floats, Labels
-from veridical.errors import ParameterError, shown
+from veridical.errors import ParameterError, ShapeError, shown
 
 #: EM stops where the log-likelihood per vote rises by less than this.
 _TOLERANCE = 1e-7
 _MOST_ITERATIONS = 200
+#: Limit to the numbers in all confusion matrices: 2 GB.
+_MOST_NUMBERS = 1 << 28
 #: Added to every entry of a confusion matrix: a label that a source never gave is unlikely, not impossible.
 _PSEUDO_COUNT = 0.01
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class DawidSkene:
     """The model's view of the votes.
 
@@ -101,6 +103,11 @@ def fit_dawid_skene(votes: Votes) -> DawidSkene:
     if not isinstance(votes, Votes):
         raise ParameterError(f"votes is {shown(votes)}; give Votes, or a table of votes to veridical.judge.")
     n_sources, n_items, n_classes = votes.shape
+    if n_sources * n_classes**2 > _MOST_NUMBERS:
+        raise ShapeError(
+            f"{n_sources:,} confusion matrices of {n_classes:,} classes have too many numbers; leave out jurors with "
+            "few votes, or classes that nobody chose."
+        )
     items, cells = votes.items[votes.entries], votes.sources[votes.entries] * n_classes + votes.labels
     counts = np.bincount(items * n_classes + votes.labels, weights=votes.values, minlength=n_items * n_classes)
     probs: Floats = counts.astype(np.float64).reshape(n_items, n_classes)

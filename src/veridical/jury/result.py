@@ -32,7 +32,7 @@ DASH = f"{UNKNOWN}: fewer than {LEAST_VOTES} votes or shared items"
 _SCHEMA = 1
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class JuryResult(TableResult):
     """The result of :func:`veridical.judge`.
 

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from veridical.combine.combined import Floats
-from veridical.errors import FileFormatError, LabelError, NotFiniteError, NotNormalisedError, ParameterError, shown
+from veridical.errors import (
+    FileFormatError,
+    LabelError,
+    NotFiniteError,
+    NotNormalisedError,
+    ParameterError,
+    ShapeError,
+    shown,
+)
 from veridical.jury.ballots import MOST_CLASSES, Ballots, make_ballots
 from veridical.jury.columns import (
     CONFIDENCE,
@@ -30,6 +38,8 @@ from veridical.predictions.validation import check_names, entries_of
 
 #: How far from one the probabilities of a row may sum.
 _SUM_TOLERANCE = 1e-3
+#: More probabilities than this are not made of votes with a confidence.
+_MOST_NUMBERS = 1 << 26
 #: Prefix of a column that holds the probability of the class named after it.
 PROBABILITY = "p_"
 
@@ -125,6 +135,11 @@ def _confidences(columns: Columns, where: str) -> Any:
 
 def _spread(rows: Any, labels: Any, confidence: Any, n_classes: int) -> tuple[Any, Any, Any]:
     """Opinions of labels with a confidence; the rest of it is shared equally by the other classes."""
+    if len(rows) * n_classes > _MOST_NUMBERS:
+        raise ShapeError(
+            f"{len(rows):,} votes with a confidence have too many probabilities of {n_classes:,} classes; leave the "
+            "confidences out, or judge a part of the items at a time."
+        )
     others = np.repeat(((1.0 - confidence) / max(n_classes - 1, 1))[:, None], n_classes, axis=1)
     others[np.arange(len(rows)), labels] = confidence
     vote, label = np.nonzero(others)
