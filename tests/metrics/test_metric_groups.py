@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veridical.errors import ShapeError
+from veridical.errors import ParameterError, ShapeError
 from veridical.metrics.groups import correlation_within_groups, draw_counts, draw_uniforms, group_codes
 from veridical.metrics.sample import Sample
 
@@ -16,7 +16,7 @@ from veridical.metrics.sample import Sample
         (None, None),
         ([5, 2, 5], [1, 0, 1]),
         (["b", "a", "b"], [1, 0, 1]),
-        (np.array(["b", 3, None], dtype=object), [2, 0, 1]),  # as text: "3" < "None" < "b"
+        (np.array(["b", 3, "None"], dtype=object), [2, 0, 1]),  # as text: "3" < "None" < "b"
         ([True, False, True], [1, 0, 1]),
         ([0.5, 0.5, -1.0], [1, 1, 0]),
     ],
@@ -30,6 +30,12 @@ def test_groups_are_numbered_in_their_order(groups, codes):
 def test_one_group_per_sample_is_needed(groups):
     with pytest.raises(ShapeError, match=r"groups have shape .*; give one group per sample, shape \(3,\)"):
         group_codes(groups, 3)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.datetime64("NaT")])
+def test_missing_groups_are_refused(missing):
+    with pytest.raises(ParameterError, match="groups: the id of sample 1 is"):
+        group_codes(np.array([1, missing, 2], dtype=object), 3)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(0, 99), st.data())

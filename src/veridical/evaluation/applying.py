@@ -20,7 +20,7 @@ from veridical.predictions import as_predictions
 from veridical.predictions.validation import Array, InputKind
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibrated(TableResult):
     """Calibrated predictions: distributions, confidences of the predicted labels, and those labels.
 

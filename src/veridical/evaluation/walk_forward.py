@@ -17,6 +17,7 @@ from veridical.evaluation.outcomes import Indices, Outcome
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
 from veridical.predictions.arrays import as_array
+from veridical.predictions.sample_ids import check_groups
 from veridical.predictions.validation import Array
 
 #: Periods with fewer samples before them are fitted on and not scored.
@@ -42,6 +43,11 @@ def periods_of(predictions: Predictions, walk_forward: Any) -> Array | None:
         raise ShapeError(
             f"walk_forward has shape {periods.shape}; give one period per sample, shape ({predictions.n_samples},)."
         )
+    if periods.dtype.kind not in "iufM":  # texts and objects
+        return check_groups(periods, periods.shape)
+    missing = np.flatnonzero(periods != periods)  # NaN and NaT
+    if missing.size:
+        raise ParameterError(f"walk_forward has no period for sample {missing[0]}; give one per sample.")
     return periods
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import ShapeError
-from veridical.predictions.arrays import as_array
+from veridical.predictions.sample_ids import check_groups
 
 if TYPE_CHECKING:
     from veridical.metrics.sample import Sample
@@ -24,10 +23,7 @@ def group_codes(groups: Any, n_samples: int) -> Codes | None:
     """(N,) numbers 0, 1, ... of the groups; None without groups."""
     if groups is None:
         return None
-    array = as_array(groups, "groups", "give one text or whole number per sample")
-    if array.shape != (n_samples,):
-        raise ShapeError(f"groups have shape {array.shape}; give one group per sample, shape ({n_samples},).")
-    codes: Codes = np.unique(array.astype(str) if array.dtype.kind == "O" else array, return_inverse=True)[1]
+    codes: Codes = np.unique(check_groups(groups, (n_samples,)), return_inverse=True)[1]
     return codes.reshape(-1).astype(np.intp)
 
 
