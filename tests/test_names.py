@@ -8,7 +8,7 @@ import veridical as vd
 from veridical import errors
 from veridical._names import natural_order, printable, shortened
 
-HOSTILE = ["\x1b]0;owned\x07cat", "two\nlines", "\x9b31mred", "half \ud800", "\u202egnp.exe"]
+HOSTILE = ["\x1b]0;owned\x07cat", "two\nlines", "\x9b31mred", "half \ud800", "\u202egnp.exe", "\u200fgnp", "a\u200bb"]
 
 
 @pytest.mark.parametrize("name", HOSTILE)

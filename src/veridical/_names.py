@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 #: What a terminal would act on or no encoding can hold: control characters (escape sequences and line breaks among
-#: them), halves of surrogate pairs, and marks that reverse the direction of the text after them.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+#: them), halves of surrogate pairs, marks of the direction of text, and two spaces without width.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 def printable(name: str) -> str:

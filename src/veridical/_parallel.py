@@ -108,7 +108,7 @@ def resolve_threads(n_threads: int | None) -> int:
         return int(asked)
     try:
         number = 0 if isinstance(n_threads, bool) else operator.index(n_threads)
-    except TypeError:
+    except Exception:  # an object may raise anything
         number = 0
     if number < 1:
         raise ParameterError(

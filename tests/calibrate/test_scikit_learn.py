@@ -1,6 +1,7 @@
 """Calibrators as scikit-learn estimators."""
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -185,3 +186,11 @@ def test_separate_arrays_and_nested_lists(rng):
     np.testing.assert_array_equal(vd.PTDE().fit(list(probs), labels).predict_proba(list(probs)), expected)
     rows = probs.mean(axis=0).tolist()
     assert vd.Spline().fit(rows, labels.tolist()).predict_proba(rows).shape == (40, 4)
+
+
+def test_unfitted_error_reaches_other_processes():
+    with pytest.raises(NotFittedError) as caught:
+        vd.Temperature().predict([[[0.5, 0.5]]])
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is type(caught.value)
+    assert str(again) == str(caught.value)

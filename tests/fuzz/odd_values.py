@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from hypothesis import strategies as st
 
 
@@ -14,6 +15,11 @@ class Hostile:
 
     def __array__(self, *arguments: Any, **options: Any) -> Any:
         raise ZeroDivisionError("this is not an array")
+
+    def _refuse(self) -> Any:
+        raise ZeroDivisionError("this is not a number and has no entries")
+
+    __index__ = __float__ = __len__ = __iter__ = __bool__ = _refuse
 
     def __repr__(self) -> str:
         raise RuntimeError("this has no representation")
@@ -62,6 +68,11 @@ _ARRAYS: tuple[Callable[[], Any], ...] = (
     lambda: np.lib.stride_tricks.as_strided(np.full(2, 0.5), (3, 4, 2), (0, 0, 8)),
     lambda: np.arange(6).reshape(2, 3)[:, ::-1],
     lambda: np.array([2**63, 1], dtype=np.uint64),
+    lambda: np.array(["NaT", "2020-01-01"], dtype="datetime64[D]"),
+    lambda: np.ma.masked_equal([0, 1, 9], 9),
+    lambda: np.full(3, 1e300),
+    lambda: pd.array([0, None, 1], dtype="Int64"),
+    lambda: pd.DataFrame({"a": pd.array([0.5, None], dtype="Float64"), "b": [0.5, 0.5]}),
 )
 _OBJECTS: tuple[Callable[[], Any], ...] = (
     lambda: None, Hostile, object, dict, list, set, tuple, lambda: [[1, 2], [3]], lambda: {"a": 1}, lambda: {1, 2},
@@ -69,6 +80,7 @@ _OBJECTS: tuple[Callable[[], Any], ...] = (
     lambda: np.random.default_rng(0), lambda: np.random.RandomState(0), lambda: range(10**12), lambda: iter([1]),
     lambda: (n for n in (1, 2)), lambda: len, lambda: type, lambda: Exception("odd"), lambda: [[[]]], lambda: [{}],
     lambda: memoryview(b"abcd"), lambda: bytearray(b"abc"), lambda: nested(200), lambda: np.dtype("f4"),
+    lambda: np.ma.masked, lambda: pd.NA, lambda: pd.NaT, lambda: [np.ndarray] * 2, lambda: np, lambda: [pd.NA, 1],
 )  # fmt: skip
 
 

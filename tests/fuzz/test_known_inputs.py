@@ -37,6 +37,7 @@ RNG = np.random.default_rng(0)
 PROBS, LABELS = RNG.dirichlet([1, 1, 1], size=(3, 20)), RNG.integers(0, 3, 20)
 EMPTY = np.empty((2, 0, 3))
 IMAGES = np.zeros((2, 16, 16, 1), np.uint8)
+_VOTES = np.arange(12).reshape(3, 4) % 2
 
 
 def _votes():
@@ -73,9 +74,9 @@ def _one_long_text():
     return ["x" * 50_000, *(f"{n}" for n in range(19_999))]
 
 
-def _fit_ensemble(**options):
+def _fit_ensemble(X=None, y=(0, 1, 0, 1), **options):  # noqa: N803  scikit-learn's name
     ensemble = vd.CalibratedEnsemble([GaussianNB()], method="temperature", **options)
-    return ensemble.fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1])
+    return ensemble.fit(np.arange(8.0).reshape(4, 2) if X is None else X, y)
 
 
 def _dask():
@@ -243,6 +244,31 @@ REFUSED = {
     "empty path": lambda: vd.load(""),
     "NUL in the path of labels": lambda: vd.load("predictions.npz", labels="a\0b"),
     "one long id among many": lambda: vd.Predictions(np.full((1, 20_000, 2), 0.5), sample_ids=_one_long_text()),
+    "source weights of 1e308": lambda: vd.discover(PROBS, source_weights=[1e308] * 3),
+    "source weights of 5e-324": lambda: vd.discover(PROBS, source_weights=[5e-324] * 3),
+    "source weights of 1e300 in blocks": lambda: vd.scale.discover(PROBS, source_weights=[1e300, 1, 1]),
+    "source weights of 1e300 of a Dask array": lambda: vd.discover(_dask(), source_weights=[1e300, 1, 1]),
+    "source weights of 1e300 of a tensor": lambda: vd.discover(
+        torch.tensor(PROBS, requires_grad=True), source_weights=[1e300, 1, 1]
+    ),
+    "threads of a Dask array as text": lambda: vd.discover(_dask(), n_threads="all"),
+    "masked labels of an ensemble": lambda: _fit_ensemble(y=np.ma.masked_equal([0, 1, 0, 1], 1)),
+    "masked samples of an ensemble": lambda: _fit_ensemble(X=np.ma.masked_equal(np.arange(8).reshape(4, 2), 3)),
+    "missing labels of an ensemble": lambda: _fit_ensemble(y=[0, 1, None, 1]),
+    "NA as a label of an ensemble": lambda: _fit_ensemble(y=pandas.array([0, 1, None, 1], dtype="Int64")),
+    "masked samples to predict": lambda: _ensemble_of_guesses().predict(np.ma.masked_equal(np.eye(2), 1)),
+    "masked labels to score": lambda: _ensemble_of_guesses().score(np.eye(2), np.ma.masked_equal([0, 1], 1)),
+    "masked images": lambda: training.ImageSet.of(np.ma.masked_equal(IMAGES, 0), [0, 1]),
+    "missing groups of a metric": lambda: vd.metrics.bootstrap(
+        "ece", LABELS, PROBS[0], groups=[None, *range(19)], n_resamples=3
+    ),
+    "missing periods": lambda: vd.evaluate(PROBS, LABELS, methods=["mean"], walk_forward=[np.nan, *range(19)]),
+    "missing periods of pandas": lambda: vd.evaluate(
+        PROBS, LABELS, methods=["mean"], walk_forward=pandas.array([None, *range(19)], dtype="Int64")
+    ),
+    "classes of Python as predictions": lambda: vd.Predictions([np.ndarray, np.ndarray]),
+    "threads without a number": lambda: vd.discover(PROBS, n_threads=Hostile()),
+    "more sources than pairs": lambda: vd.consensus(np.full((10_001, 2, 2), 0.5)),
     "folds without a fold": lambda: _fit_ensemble(cv=np.empty(0)),
     "bytes as folds": lambda: _fit_ensemble(cv=bytearray(b"abc")),
 }
@@ -495,3 +521,25 @@ def test_output_is_not_the_description_of_a_run(tmp_path, monkeypatch):
     done = veridical_in_process("calibrate", "run", "--method", "temperature", "--out", "run/run.json")
     assert done.returncode == 2
     assert Path("run/run.json").read_text() == '{"kind": "probs"}'
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weights", [[1e30] * 3, [1e-30] * 3, [1e30, 1e-30, 0], [1e-40, 1, 1]])
+def test_source_weights_at_the_ends_of_their_range(dtype, weights):
+    for probs in (PROBS.astype(dtype), torch.tensor(PROBS.astype(dtype), requires_grad=True)):
+        check_call("discover", vd.discover, probs, source_weights=weights)
+
+
+def test_results_are_compared_by_identity():
+    truth, again = vd.discover(PROBS), vd.discover(PROBS)
+    assert truth == truth
+    assert truth != again
+    assert len({truth, again}) == 2
+    for make in (lambda: vd.consensus(PROBS), lambda: vd.judge(_VOTES), _calibrated):
+        assert make() != make()
+
+
+def test_periods_are_numbers_of_any_length():
+    periods = ["9" * 5000] * 35 + ["8"] * 5 + ["1" + "0" * 5000] * 5
+    probs, labels = RNG.dirichlet([1, 1, 1], size=(3, 45)), RNG.integers(0, 3, 45)
+    assert vd.evaluate(probs, labels, methods=["mean"], walk_forward=periods) is not None

@@ -486,3 +486,13 @@ def test_numbers_are_names_of_classes_that_votes_name():
     predictions = vd.Predictions([["1", "2"]], kind="labels", class_names=[2, 1])
     assert predictions.class_names == ("2", "1")
     np.testing.assert_array_equal(predictions.values[0], [[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "Float32", "double[pyarrow]"])
+def test_frames_of_nullable_numbers(probs, dtype):
+    first, second = frames(probs)
+    second.iloc[1] = np.nan
+    predictions = vd.Predictions([first.astype(dtype), second.astype(dtype)])
+    np.testing.assert_allclose(predictions.values[0], first.to_numpy(), rtol=1e-6)
+    assert np.isnan(predictions.values[1, 1]).all()
+    assert not np.isnan(predictions.values[1, 2]).any()

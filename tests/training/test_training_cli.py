@@ -69,6 +69,10 @@ def test_train_predict_and_evaluate(tmp_path: Path, data: Path) -> None:
     assert assert_rejected(*train).startswith("Error: ")  # without the limit it is another run
     result = veridical_in_process("predict", run, "--data", data, "--split", "train", "--limit", 7, "--out", out)
     assert "2 members, 7 samples" in " ".join(result.stdout.split())
+    settings = json.loads((run / "run.json").read_text())
+    del settings["dataset"]
+    (run / "run.json").write_text(json.dumps(settings))
+    assert "the data set is not known; give --dataset" in assert_rejected("predict", run, "--data", data, "--out", out)
 
 
 def test_train_and_predict_print_json_or_nothing(tmp_path: Path, data: Path) -> None:

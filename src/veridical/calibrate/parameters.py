@@ -26,7 +26,14 @@ def unfitted_error() -> type[UnfittedError]:
     """The :class:`veridical.errors.UnfittedError` that scikit-learn knows as its own NotFittedError."""
     from sklearn.exceptions import NotFittedError
 
-    return type("UnfittedCalibratorError", (UnfittedError, NotFittedError), {"__module__": __name__})
+    def rebuild(error: UnfittedError) -> Any:
+        return _unfitted, error.args  # a pickle finds the function by its name, and not this class
+
+    return type("UnfittedCalibratorError", (UnfittedError, NotFittedError), {"__reduce__": rebuild})
+
+
+def _unfitted(*arguments: Any) -> UnfittedError:
+    return unfitted_error()(*arguments)
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)

@@ -257,5 +257,7 @@ def _reject_what_is_not_numbers(values: Any) -> None:
             f"the predictions are estimators ({type(first).__name__}); pass their outputs, [model.predict_proba(X) "
             "for model in models], or see veridical.training.collect_predictions."
         )
+    if isinstance(first, type):
+        raise DtypeError(f"the predictions are a class ({first.__name__}); pass arrays of numbers.")
     if callable(getattr(values, "__next__", None)):
         raise DtypeError(f"the predictions are a {type(values).__name__}; pass a list of arrays.")

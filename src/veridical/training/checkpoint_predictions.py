@@ -86,7 +86,7 @@ def predict_dataset(
     is_run = (as_path(checkpoints) / "run.json").is_file()
     ensemble = load_ensemble(checkpoints) if is_run else None
     if dataset is None and ensemble is not None:
-        dataset = ensemble.settings["dataset"]
+        dataset = ensemble.settings.get("dataset")
     if dataset is None:
         raise ParameterError(f"the data set is not known; give --dataset, one of: {', '.join(DATASETS)}.")
     images = load_dataset(dataset, data, split, limit=limit, verify=verify)

@@ -63,7 +63,7 @@ class LazyImages(Protocol):
         """A text that differs if the images differ."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ImageSet:
     """Images with their labels.
 
@@ -116,7 +116,7 @@ class ImageSet:
             By default computed from the images.
         """
         if isinstance(images, np.ndarray):
-            images = _check_pixels(images)
+            images = _check_pixels(as_array(images, "images", "give a uint8 array of pixels"))
         elif not (isinstance(getattr(images, "shape", None), tuple) and hasattr(images, "read")):
             raise ParameterError(f"images are {shown(images)}; give a uint8 array of shape (N, H, W, C) or (N, H, W).")
         n_images = images.shape[0]
