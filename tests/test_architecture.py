@@ -27,7 +27,7 @@ MODULES = {
     "_atomic": {"errors"},
     "_outputs": {"errors", "_atomic"},
     "_parallel": {"errors"},
-    "_minimisation": {"errors"},
+    "_minimisation": {"errors", "_parallel"},
     "_json": {"errors", "_atomic"},
     "_templates": set(),
 }

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections import OrderedDict
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
@@ -218,6 +219,26 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
         load_plain_pickle(tmp_path / "nothing.pk")
 
 
+@pytest.mark.parametrize("name", ["pipe", "/dev/zero"])
+def test_special_files_are_not_read(tmp_path: Path, name: str) -> None:
+    if name == "pipe":
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(CorruptFileError, match="is not a regular file; give a pickle"):
+        load_plain_pickle(tmp_path / name)
+
+
+def test_buffers_are_bytes(tmp_path: Path) -> None:
+    """NumPy makes arrays of lists of bytearrays, which may all be the same one."""
+    assert load_plain_pickle(written(tmp_path, pickle.dumps([bytearray(b"ab")], protocol=5))) == [b"ab"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_numbers_and_text_are_keys(tmp_path: Path, protocol: int) -> None:
+    value = {None: 0, True: 1, 2**63: 2, 0.5: 3, "a" * 4096: 4, b"a": 5, np.int64(7): 6, np.float32(0.25): 7}
+    value[np.str_("b")] = 8
+    assert load_plain_pickle(written(tmp_path, pickle.dumps(value, protocol=protocol))) == value
+
+
 def test_container_within_itself_is_refused(tmp_path: Path) -> None:
     endless: list[object] = []
     endless.append(endless)
@@ -247,6 +268,27 @@ ARRAY_OF_BYTES = (
 )
 
 
+def text(characters: bytes) -> bytes:
+    return b"X" + len(characters).to_bytes(4, "little") + characters
+
+
+def dtype(code: bytes) -> bytes:
+    return b"cnumpy\ndtype\n(" + text(code) + b"tR"
+
+
+def keys(numbers: Iterable[bytes]) -> bytes:
+    return b"}(" + b"".join(number + b"N" for number in numbers) + b"u."
+
+
+SCALAR = b"cnumpy._core.multiarray\nscalar\n(" + dtype(b"S500000") + b"h\x00tR"
+LONG_KEYS = keys([text(b"a" * 5000)])
+#: Multiples of 2**61 - 1, whose hash is 0.
+SAME_HASH = keys(b"\x8a\x0a" + ((2**61 - 1) * n).to_bytes(10, "little") for n in range(1, 50_000))
+COMPLEX = b"cnumpy._core.multiarray\nscalar\n(" + dtype(b"c16") + b"C\x10"
+COMPLEX_KEYS = keys(COMPLEX + np.complex128(-1000003 * n + n * 1j).tobytes() + b"tR" for n in range(9))
+LONG_DICT = b"}(" + b"".join(b"J" + n.to_bytes(4, "little") + b"N" for n in range(50_000)) + b"u"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -258,8 +300,22 @@ ARRAY_OF_BYTES = (
         (again_and_again(BYTES, ARRAY_OF_BYTES, 1000), "than a file of its length holds"),
         (again_and_again(LONG_LIST, b"cbuiltins\nlist\n(h\x00tR", 100_000), "than a file of its length holds"),
         (again_and_again(LONG_LIST, b"h\x00", 100_000), "hold the same values again and again"),
+        (again_and_again(BYTES, SCALAR, 1000), "than a file of its length holds"),
+        (again_and_again(BYTES, ARRAY_OF_BYTES + b"q\x00", 1)[:-2] + b"cbuiltins\nlist\n(h\x00tRt.", "not a container"),
+        (again_and_again(LONG_DICT, b"cbuiltins\ndict\n(h\x00tR", 1000), "than a file of its length holds"),
+        (b"\x8b" + BYTES[1:] + b".", "an integer of 3,999,999 bits"),
+        (dtype(b"U" + b"0" * 500_000 + b"1") + b".", "an array of records or objects"),
+        (dtype(b"u2") + b"(K\x03" + text(b"<" * 500_000) + b"tb.", "an array of records or objects"),
+        (LONG_KEYS, "a key of type str, and only text of at most 4,096 characters"),
+        (SAME_HASH, "a key of type int, and only .* numbers of at most 64 bits"),
+        (COMPLEX_KEYS, "a key of type complex128"),
+        (BYTES + b"q\x000" + ARRAY_OF_BYTES + b"NK\x01s" * 1000 + b".", "does not support item assignment"),
     ],
-    ids=["memo", "memo as text", "nested", "bytearray", "encode", "arrays", "copies", "shared"],
+    ids=[
+        *("memo", "memo as text", "nested", "bytearray", "encode", "arrays", "copies", "shared"),
+        *("scalars", "views", "dictionaries", "long integer", "long dtype", "long byte order"),
+        *("long key", "same hash", "complex key", "writing"),
+    ],
 )
 def test_short_pickles_take_little_memory_and_time(tmp_path: Path, content: bytes, message: str) -> None:
     """In a process that may have only so much of both."""

@@ -221,6 +221,8 @@ def test_mnist_rejects_damaged_files(tmp_path: Path) -> None:
             gzip.compress(idx(np.zeros((2, 28, 28), np.uint8))[:-1]),
             "declares shape .* and has 1567 bytes",
         ),
+        (gzip.compress(idx(np.zeros((2, 28, 28), np.uint8)) + bytes(1 << 26)), "declares shape .* and has more bytes"),
+        (gzip.compress(idx(np.zeros((2, 28, 28), np.uint8))[:4] + b"\xff" * 12), "claims .* bytes of content"),
         (gzip.compress(idx(np.zeros(2, np.uint8))), "does not begin as an idx file of bytes in 3 dimensions"),
         (gzip.compress(b""), "does not begin as"),
         (gzip.compress(idx(np.zeros((3, 28, 28), np.uint8))), "has 3 images and .* 2 labels"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -9,7 +10,14 @@ import pytest
 import torch
 from zoo_networks import ZOO, PreResNet, randomised
 
-from veridical.errors import CheckpointError, CorruptFileError, DatasetError, ParameterError, UnknownNameError
+from veridical.errors import (
+    CheckpointError,
+    CorruptFileError,
+    DatasetError,
+    FileFormatError,
+    ParameterError,
+    UnknownNameError,
+)
 from veridical.training import build
 from veridical.training.checkpoints import save_weights
 from veridical.training.zoo import find_checkpoints, load_checkpoint, load_checkpoints, our_name, zoo_normalisation
@@ -121,8 +129,30 @@ def test_pickled_code_is_not_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps([1])[:-2]])
 def test_damaged_checkpoints_are_rejected(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(CorruptFileError, match="cannot be read as"):
+    with pytest.raises(CorruptFileError, match="cannot be read as" if content else "is empty"):
         load_checkpoint(tmp_path / name, "resnet8", 10)
+
+
+@pytest.mark.parametrize("name", ["net.pt", "net.safetensors"])
+def test_pipes_are_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(FileFormatError, match="is not a regular file"):
+        load_checkpoint(tmp_path / name, "resnet8", 10)
+    with pytest.raises(DatasetError, match="has no checkpoints"):
+        find_checkpoints(tmp_path)
+
+
+def test_tensors_that_claim_much_are_rejected(tmp_path: Path) -> None:
+    torch.save({"stem.weight": torch.zeros(1).expand(10_000, 10_000, 2_000)}, tmp_path / "net.pt")
+    with pytest.raises(CorruptFileError, match="claims 800,000,000,000 bytes of content"):
+        load_checkpoint(tmp_path / "net.pt", "resnet8", 10)
+
+
+def test_files_of_old_versions_are_read(tmp_path: Path) -> None:
+    state = build("resnet8", 10).state_dict()
+    torch.save(state, tmp_path / "net.pt", _use_new_zipfile_serialization=False)
+    model = load_checkpoint(tmp_path / "net.pt", "resnet8", 10)
+    assert all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items())
 
 
 def test_truncated_safetensors_are_rejected(tmp_path: Path) -> None:

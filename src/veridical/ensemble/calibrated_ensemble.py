@@ -349,7 +349,7 @@ def _check_data(X: Any, y: Any, **per_sample: Any) -> tuple[Any, Classes]:
 def _reject_masked(**arrays: Any) -> None:
     """Refuse masked arrays: members would not see the mask."""
     for name, values in arrays.items():
-        if holds_masked(values):
+        if holds_masked(values, name):
             raise ParameterError(f"{name} is a masked array, and its mask would be lost; leave masked samples out.")
 
 

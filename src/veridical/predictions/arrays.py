@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -16,11 +17,13 @@ Array = npt.NDArray[Any]
 _NOTHING = frozenset(("NoneType", "NAType", "NaTType", "MaskedConstant"))
 #: Characters that any text may have, and bytes that an array of longer ones may take.
 _LONG_TEXT, _MOST_LONG_TEXTS = 256, 64 << 20
+#: NumPy's limit.
+MOST_AXES = 64
 
 
 def as_array(values: Any, what: str, needed: str) -> Array:
     """``values`` as an array of any dtype, without a copy where it is one; ``needed`` says what to give instead."""
-    if holds_masked(values):
+    if holds_masked(values, what):
         raise DtypeError(f"{what}: a masked array would lose its mask; {needed}, without a mask.")
     if is_tensor(values):
         return tensor_to_array(values, what)
@@ -54,11 +57,9 @@ def is_missing(entry: Any) -> bool:
     return isinstance(entry, (float, np.floating, np.datetime64, np.timedelta64)) and bool(entry != entry)
 
 
-def holds_masked(values: Any, depth: int = 2) -> bool:
-    """Whether it is a masked array, or a list of sources or of their rows with one in it; NumPy would drop its mask."""
-    if depth and isinstance(values, (list, tuple)):
-        return any(holds_masked(entry, depth - 1) for entry in values)
-    return isinstance(values, np.ma.MaskedArray)
+def holds_masked(values: Any, what: str) -> bool:
+    """Whether it is a masked array, or a list with one in it; NumPy would drop its mask.  Long texts are refused."""
+    return any(issubclass(kind, np.ma.MaskedArray) for kind in check_texts(values, what))
 
 
 def is_tensor(values: Any) -> bool:
@@ -88,11 +89,56 @@ def tensor_to_array(tensor: Any, what: str) -> Array:
 
 
 def as_text_array(texts: Sequence[str], what: str) -> Array:
-    """Texts as one array, in which each takes as much memory as the longest; ``what`` begins the message."""
-    longest = max(map(len, texts), default=0)
-    if longest > _LONG_TEXT and 4 * longest * len(texts) > _MOST_LONG_TEXTS:
+    """Texts as one array; ``what`` begins the message."""
+    check_texts(texts, what)
+    return np.asarray(texts, dtype=np.str_)
+
+
+def check_texts(values: Any, what: str) -> set[type]:
+    """The types of what is in a list, or in lists of lists; of anything else, its own.
+
+    A list with a long text is refused where an array, in which each entry takes as much memory, would be too large.
+    """
+    if not isinstance(values, (list, tuple)):
+        return {type(values)}
+    lists, types = _innermost(values)
+    if not any(issubclass(kind, (str, bytes, np.ndarray)) for kind in types):
+        return types
+    entries = list(chain.from_iterable(lists))
+    longest = max(map(len if types <= {str, bytes} else _length_of_text, entries))
+    if longest <= _LONG_TEXT:
+        return types
+    n_texts = sum(entry.size if isinstance(entry, np.ndarray) else 1 for entry in entries)
+    if 4 * longest * n_texts > _MOST_LONG_TEXTS:
         raise ShapeError(
-            f"{what}: one of {len(texts):,} texts has {longest:,} characters, and each would take as much memory; "
+            f"{what}: one of {n_texts:,} texts has {longest:,} characters, and each would take as much memory; "
             f"shorten it to {_LONG_TEXT}."
         )
-    return np.asarray(texts, dtype=np.str_)
+    return types
+
+
+def _length_of_text(entry: Any) -> int:
+    """The characters of a text, or of the longest that an array of texts can hold; 0 for anything else."""
+    if isinstance(entry, np.ndarray):
+        return entry.dtype.itemsize // (4 if entry.dtype.kind == "U" else 1) if entry.dtype.kind in "SU" else 0
+    return len(entry) if isinstance(entry, (str, bytes)) else 0
+
+
+def _innermost(values: Sequence[Any]) -> tuple[Sequence[Any], set[type]]:
+    """The innermost lists of a list, which may be the only one, and the types of their entries.
+
+    Lists are unpacked a level at a time, without a step of Python's for each entry, so that it takes no longer than
+    NumPy needs to make an array of them.
+    """
+    lists: Sequence[Any] = [values]
+    types: set[type] = set()
+    for _ in range(MOST_AXES):
+        types = set(map(type, chain.from_iterable(lists)))
+        are_lists = {issubclass(kind, (list, tuple)) for kind in types}
+        if True not in are_lists:
+            break
+        entries: Iterable[Any] = chain.from_iterable(lists)
+        if False in are_lists:
+            entries = (entry if isinstance(entry, (list, tuple)) else (entry,) for entry in entries)
+        lists = list(entries)
+    return lists, types

@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import InvalidInputError, ParameterError, ShapeError, shown
-from veridical.predictions.arrays import Array, as_array, as_text_array, is_missing, is_whole_number
-
-#: NumPy's limit.
-_MOST_AXES = 64
+from veridical.predictions.arrays import (
+    MOST_AXES,
+    Array,
+    as_array,
+    as_text_array,
+    check_texts,
+    is_missing,
+    is_whole_number,
+)
 
 
 def check_sample_ids(ids: Any, n_samples: int, what: str = "sample_ids") -> Array:
@@ -39,6 +44,7 @@ def _as_ids(ids: Array | Sequence[Any], what: str) -> Array:
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu" and ids.dtype != np.uint64:
         return ids.astype(np.int64)
     listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    check_texts(listed, what)  # before each is copied
     for n, entry in enumerate(listed):
         if _is_absent(entry):
             raise ParameterError(f"{what}: the id of sample {n} is {shown(entry)}; give a text or a whole number.")
@@ -96,7 +102,7 @@ def places_of(
 def check_sample_shape(shape: Any, n_samples: int) -> tuple[int, ...]:
     """(N,) or (N, H, W), whose product is the number of samples."""
     try:
-        sizes = tuple(operator.index(size) for size in islice(shape, _MOST_AXES))
+        sizes = tuple(operator.index(size) for size in islice(shape, MOST_AXES))
     except Exception:  # an object may raise anything
         raise ParameterError(f"sample_shape is {shown(shape)}; give whole numbers, as in (N, H, W).") from None
     if not sizes or int(np.prod(sizes, dtype=object)) != n_samples or min(sizes) < 0:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from veridical._atomic import write_atomically
 from veridical._json import to_json
 from veridical.errors import CheckpointError, CorruptFileError
+from veridical.predictions.files.file_checks import check_is_file
 
 _METADATA = "veridical"
 _MODEL, _MOMENTUM = "model.", "momentum."
@@ -30,6 +31,7 @@ def save_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Tensor], me
 
 def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and metadata that :func:`save_tensors` wrote; the metadata of other files are empty."""
+    check_is_file(Path(path), "a .safetensors file")
     try:
         with safetensors.safe_open(os.fspath(path), framework="pt") as stored:
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a mapping)

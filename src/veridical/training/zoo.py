@@ -11,16 +11,21 @@ import os
 import pickle
 import re
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from veridical._atomic import as_path
 from veridical._names import natural_order
-from veridical.errors import CheckpointError, CorruptFileError, DatasetError, ParameterError
+from veridical.arrays.foreign import to_tensor
+from veridical.errors import CheckpointError, CorruptFileError, DatasetError, FileFormatError, ParameterError
+from veridical.predictions.files.file_checks import check_is_file
+from veridical.predictions.files.format_torch import load_tensors as load_arrays
 from veridical.predictions.validation import check_choice, entries_of
 from veridical.training.architectures import ARCHITECTURES, build
 from veridical.training.checkpoints import load_tensors, put_weights
@@ -130,7 +135,7 @@ def load_checkpoint(
     is_zoo = layout == "pytorch-ensembles"
     if is_zoo and arch not in _ZOO_ARCHITECTURES:
         raise ParameterError(f"the pytorch-ensembles zoo has no {arch}; it has: {', '.join(_ZOO_ARCHITECTURES)}.")
-    tensors = load_tensors(path)[0] if as_path(path).suffix == ".safetensors" else _load_torch_file(path)
+    tensors = load_tensors(path)[0] if as_path(path).suffix == ".safetensors" else _load_torch_file(as_path(path))
     if is_zoo:
         tensors = {our_name(name, arch): tensor for name, tensor in tensors.items()}
     with preserve_random_state(torch.device("cpu")):  # the initial weights are replaced
@@ -139,24 +144,32 @@ def load_checkpoint(
     return model.eval()
 
 
-def _load_torch_file(path: str | os.PathLike[str]) -> Mapping[str, Tensor]:
+def _load_torch_file(path: Path) -> Mapping[str, Tensor]:
+    check_is_file(path, "a PyTorch file of tensors")
     try:
         with warnings.catch_warnings():  # about the pickle's protocol, which does not matter if the file can be read
             warnings.simplefilter("ignore")
-            stored: Any = torch.load(path, map_location="cpu", weights_only=True)
+            stored: Any
+            if zipfile.is_zipfile(path):
+                stored = load_arrays(path)
+            else:  # as PyTorch before 1.6 wrote it
+                stored = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError, KeyError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        cause = error.__cause__ if isinstance(error, FileFormatError) else error
+        if cause is None:
+            raise
+        reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
         raise CorruptFileError(
             f"{path} cannot be read as a PyTorch file of plain tensors ({reason}); save a state dict."
         ) from error
     for wrapper in _WRAPPERS:
         if isinstance(stored, dict) and isinstance(stored.get(wrapper), dict):
             stored = stored[wrapper]
-    if not isinstance(stored, dict) or not all(isinstance(tensor, Tensor) for tensor in stored.values()):
+    if not isinstance(stored, dict) or not all(isinstance(entry, (Tensor, np.ndarray)) for entry in stored.values()):
         raise CheckpointError(
             f"{path} is not a state dict: a dict of tensors, alone or under {' or '.join(_WRAPPERS)}."
         )
-    return stored
+    return {name: to_tensor(entry) if isinstance(entry, np.ndarray) else entry for name, entry in stored.items()}
 
 
 def find_checkpoints(directory: str | os.PathLike[str]) -> list[Path]:
@@ -185,7 +198,7 @@ def find_checkpoints(directory: str | os.PathLike[str]) -> list[Path]:
     files = [
         path
         for path in folder.glob("[!.]*")
-        if path.name.endswith(_SUFFIXES) and not path.name.endswith(".state.safetensors")
+        if path.is_file() and path.name.endswith(_SUFFIXES) and not path.name.endswith(".state.safetensors")
     ]
     if not files:
         raise DatasetError(f"{folder} has no checkpoints; put files there that end with {', '.join(_SUFFIXES)}.")

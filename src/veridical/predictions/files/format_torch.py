@@ -10,7 +10,7 @@ import numpy as np
 
 from veridical._extras import require
 from veridical.errors import FileFormatError
-from veridical.predictions.arrays import is_tensor, tensor_to_array
+from veridical.predictions.arrays import check_texts, is_tensor, tensor_to_array
 from veridical.predictions.files.contents import Contents, choose_scores, declared_kind, kind_of_name
 from veridical.predictions.files.file_checks import check_claim, check_is_file, not_an_archive, reading
 from veridical.predictions.validation import Array, InputKind
@@ -27,6 +27,8 @@ def read_torch(path: Path, kind: InputKind | None) -> Contents:
         return Contents(_scores(loaded, path), kind=declared_kind(path))
     named = {str(name): value for name, value in loaded.items()}
     chosen = choose_scores(named, kind, path)
+    for name in ("labels", "sample_ids", "groups"):  # which may be lists
+        check_texts(named.get(name), f"the {name} in {path}")
     return Contents(
         _scores(named[chosen], path),
         labels=np.asarray(named["labels"]) if "labels" in named else None,

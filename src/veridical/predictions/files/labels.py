@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import CorruptFileError, FileFormatError, LabelError, shown
-from veridical.predictions.arrays import as_text_array
+from veridical.predictions.arrays import as_text_array, check_texts
 from veridical.predictions.files.file_checks import check_is_file, reading
 from veridical.predictions.files.format_npy import map_npy
 from veridical.predictions.files.format_npz import NpzArrays
@@ -67,7 +67,9 @@ def read_labels(path: Path) -> Array | LabelTable:
     with reading(path, "labels"):
         content = reader(path)
         table = content if isinstance(content, LabelTable) else None
-        labels = _as_array(content.labels if isinstance(content, LabelTable) else content, path)
+        listed = content if table is None else table.labels
+        check_texts(listed, f"the labels in {path}")
+        labels = np.asarray(listed)
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     if labels.ndim != 1 or not labels.size or labels.dtype.kind not in "iufbSUO" or _holds_lists(labels):
@@ -75,12 +77,6 @@ def read_labels(path: Path) -> Array | LabelTable:
             f"{path} holds labels of shape {labels.shape} and dtype {labels.dtype}; write one integer per sample."
         )
     return labels if table is None else replace(table, labels=labels, where=str(path))
-
-
-def _as_array(content: Any, path: Path) -> Array:
-    if isinstance(content, (list, tuple)) and content and all(isinstance(entry, str) for entry in content):
-        return as_text_array(content, f"the labels in {path}")
-    return np.asarray(content)
 
 
 def _holds_lists(labels: Array) -> bool:
@@ -195,7 +191,11 @@ def _named(content: Any, path: Path) -> Any:
         return content
     content = {_name(key): value for key, value in content.items()}
     labels = content[_choose([name for name in content if name != _IDS], path)]
-    return labels if _IDS not in content else LabelTable(list(content[_IDS]), labels)
+    if _IDS not in content:
+        return labels
+    ids = list(content[_IDS])
+    check_texts(ids, f"the ids in {path}")
+    return LabelTable(ids, labels)
 
 
 def _name(key: Any) -> str:

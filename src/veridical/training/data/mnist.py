@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import zlib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.errors import CorruptFileError, DatasetError
+from veridical.predictions.files.file_checks import check_claim
 from veridical.training.data.images import ImageSet, Normalisation, md5_of
 
 #: idx files begin with two zeros, the element type (8: unsigned byte), and the number of dimensions.
@@ -91,17 +93,23 @@ def _path_of(name: str, directory: Path, stem: str) -> Path:
 
 
 def _read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
+    start = bytes((0, 0, _UNSIGNED_BYTE, dimensions))
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            header = file.read(4 + 4 * dimensions)
+            if len(header) < 4 + 4 * dimensions or not header.startswith(start):
+                raise CorruptFileError(
+                    f"{path} does not begin as an idx file of bytes in {dimensions} dimensions does; download it again."
+                )
+            shape = tuple(np.frombuffer(header, ">u4", offset=4).tolist())
+            n_bytes = math.prod(shape)
+            check_claim(path, n_bytes, path.stat().st_size)
+            content = file.read(n_bytes + 1)  # no more than shows that there is too much
     except (OSError, EOFError, zlib.error) as error:
         raise CorruptFileError(f"{path} cannot be decompressed ({error}); download it again.") from error
-    start = 4 + 4 * dimensions
-    if len(content) < start or content[:4] != bytes((0, 0, _UNSIGNED_BYTE, dimensions)):
-        raise CorruptFileError(f"{path} does not begin as an idx file of bytes in {dimensions} dimensions does.")
-    shape = tuple(int(size) for size in np.frombuffer(content, ">u4", dimensions, offset=4))
-    if len(content) - start != int(np.prod(shape, dtype=np.float64)):
+    if len(content) != n_bytes:
+        stored = len(content) if len(content) < n_bytes else "more"
         raise CorruptFileError(
-            f"{path} declares shape {shape} and has {len(content) - start} bytes; it is truncated or damaged: "
-            "download it again."
+            f"{path} declares shape {shape} and has {stored} bytes; it is truncated or damaged: download it again."
         )
-    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+    return np.frombuffer(content, np.uint8).reshape(shape)
