@@ -353,3 +353,12 @@ def test_deep_nesting_is_read_or_refused(tmp_path: Path, depth: int) -> None:
     else:
         with pytest.raises(CorruptFileError, match="is not a whole pickle"):
             load_plain_pickle(path)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_transposed_arrays_are_read(tmp_path, protocol):
+    whole = np.arange(24).reshape(2, 3, 4)
+    arrays = [whole, whole.T, whole.transpose(1, 0, 2), whole[::-1, 1:]]
+    (tmp_path / "arrays.pk").write_bytes(pickle.dumps(arrays, protocol))
+    for read, array in zip(load_plain_pickle(tmp_path / "arrays.pk"), arrays, strict=True):
+        np.testing.assert_array_equal(read, array)

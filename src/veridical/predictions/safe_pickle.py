@@ -66,11 +66,11 @@ class _Dtype:
 class _Array:
     """An array under construction: it has no entries, and is made when the whole pickle is read."""
 
-    __slots__ = ("_content", "_dtype", "_order", "_shape")
+    __slots__ = ("_axes", "_content", "_dtype", "_order", "_shape")
 
-    def __init__(self, content: Any, dtype: Any, shape: Any, order: Any) -> None:
-        """Stands for numpy's ``_frombuffer``, which protocol 5 uses."""
-        self._content, self._dtype, self._shape, self._order = content, dtype, shape, order
+    def __init__(self, content: Any, dtype: Any, shape: Any, order: Any, axes: Any = None) -> None:
+        """Stands for numpy's ``_frombuffer``, which protocol 5 uses; ``axes`` are those of a transposed array."""
+        self._content, self._dtype, self._shape, self._order, self._axes = content, dtype, shape, order, axes
 
     @classmethod
     def without_content(cls, *_class_shape_typecode: Any) -> _Array:
@@ -92,7 +92,10 @@ class _Array:
             raise UnsafePickleError("it holds an array without an element type")
         if not isinstance(content, bytes):
             raise UnsafePickleError("it holds an array of objects, and only numbers and text are read")
-        return np.frombuffer(content, self._dtype.value).reshape(self._shape, order="F" if self._order == "F" else "C")
+        flat = np.frombuffer(content, self._dtype.value)
+        if self._order == "K" and self._axes is not None:
+            return flat.reshape(self._shape).transpose(self._axes)
+        return flat.reshape(self._shape, order="F" if self._order == "F" else "C")
 
 
 def _short_code(code: Any) -> str:
