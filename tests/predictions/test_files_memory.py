@@ -17,6 +17,7 @@ import zarr
 from test_files_damaged import npy
 
 import veridical as vd
+from veridical.predictions.files.format_npz import NpzArrays
 
 LARGE = 1 << 28
 #: How much more a process may take than before, whatever the file claims: what docs/reference/files.md states, for
@@ -100,6 +101,35 @@ def test_npz_with_long_names(tmp_path):
         archive.writestr("probs.npy", npy("(1, 2, 2)", "'<f4'", np.full(4, 0.5, "<f4").tobytes()))
         archive.writestr("class_names.npy", npy("(2,)", f"'|S{LARGE // 300}'", bytes(LARGE // 300 * 2)))
     assert_refused(path, "entries of 894,784 bytes")
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_npz_packed_without_limit_is_refused_when_opened(tmp_path, packing):
+    """Before a header is read: 4 kB of such an archive can be gigabytes."""
+    path = tmp_path / "p.npz"
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        archive.writestr("probs.npy", npy("(1, 2, 2)", "'<f4'", np.full(4, 0.5, "<f4").tobytes()))
+    message = r"array probs\) is encrypted or packed in an unusual way"
+    with pytest.raises(vd.errors.CorruptFileError, match=message), NpzArrays(path):
+        pass
+
+
+@pytest.mark.parametrize("name", ["labels", "groups", "sample_ids"])
+def test_npz_texts_count_as_what_they_become(tmp_path, name):
+    """120 MB of bytes, 600 MB as text."""
+    path, n = tmp_path / "p.npz", 500_000
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("probs.npy", npy(f"(1, {n}, 2)", "'|u1'", b"\0\1" * n))
+        archive.writestr(f"{name}.npy", npy(f"({n},)", "'|S240'", b"a" * 240 + bytes(240 * (n - 1))))
+    assert_refused(path, "claims 665,000,000 bytes")
+
+
+def test_npz_many_ids_count_as_objects(tmp_path):
+    path, n = tmp_path / "p.npz", 4_000_000
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("probs.npy", npy(f"(1, {n}, 2)", "'|u1'", b"\0\1" * n))
+        archive.writestr("groups.npy", npy(f"({n},)", "'|S4'", b"abcd" * n))
+    assert_refused(path, "far more than its")
 
 
 def write_store(path, codec, content, *, version=3, shape=(1, 2, 2), chunk=(1, 2, 2), shards=None):
