@@ -146,7 +146,19 @@ def write_store(path, codec, content, *, version=3, shape=(1, 2, 2), chunk=(1, 2
 ZEROS = bytes(LARGE)
 
 
-@pytest.mark.parametrize("name", ["zstd", "gzip", "blosc claim", "zstd claim", "zstd of unknown size", "shard"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "zstd",
+        "gzip",
+        "blosc claim",
+        "zstd claim",
+        "zstd of unknown size",
+        "zstd of two frames",
+        "gzip of two streams",
+        "shard",
+    ],
+)
 def test_zarr_chunks_that_unpack_to_much(tmp_path, name):
     path = tmp_path / "p.zarr"
     if name == "zstd":
@@ -159,10 +171,14 @@ def test_zarr_chunks_that_unpack_to_much(tmp_path, name):
         write_store(path, zarr.codecs.BloscCodec(), bytes(blosc))
     elif name == "zstd claim":
         write_store(path, zarr.codecs.ZstdCodec(), b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 1 << 33) + b"\x01\0\0")
-    elif name == "zstd of unknown size":
+    elif name.startswith("zstd"):
         # A frame with a window and no size: blocks of 128 kB, each one byte repeated.
         block = (1 << 1 | (1 << 17) << 3).to_bytes(3, "little") + b"\0"
-        write_store(path, zarr.codecs.ZstdCodec(), b"\x28\xb5\x2f\xfd\x00\x38" + block * 2000 + b"\x01\0\0")
+        start, end = b"\x28\xb5\x2f\xfd\x00\x38", b"\x01\0\0"
+        first = start + end if name == "zstd of two frames" else b""
+        write_store(path, zarr.codecs.ZstdCodec(), first + start + block * 2000 + end)
+    elif name == "gzip of two streams":
+        write_store(path, zarr.codecs.GzipCodec(), gzip.compress(b"\0") + gzip.compress(ZEROS))
     else:
         packed = numcodecs.Zstd().encode(ZEROS)
         index = struct.pack("<QQ", 0, len(packed)) * 2
@@ -180,6 +196,32 @@ def test_zarr_chunk_shape_is_checked(tmp_path):
     assert_refused(path, "far more than its")
     with pytest.raises(vd.errors.CorruptFileError, match="far more than its"):
         vd.scale.open(path)
+
+
+def test_zarr_filters_multiply_once(tmp_path):
+    """Each makes eight bytes of one, and takes what the one before made as bytes again."""
+    path = tmp_path / "p.zarr"
+    write_store(path, None, bytes(1 << 16), version=2)
+    metadata = json.loads((path / "probs" / ".zarray").read_text())
+    metadata |= {"dtype": "<f8", "filters": [{"id": "delta", "dtype": "<f8", "astype": "|u1"}] * 4}
+    (path / "probs" / ".zarray").write_text(json.dumps(metadata))
+    assert_refused(path, "the filter 'delta' for numbers of 8 bytes, and it gets numbers of 1 bytes")
+
+
+@pytest.mark.parametrize("shards", [None, (1, 100_000, 20)])
+def test_zarr_chunks_are_counted(tmp_path, shards):
+    """Each takes a tenth of a millisecond and 2 kB, stored or not."""
+    path = tmp_path / "p.zarr"
+    write_store(path, None, None, shards=(1, 2, 2) if shards else None, chunk=(1, 1, 1))
+    metadata = json.loads((path / "probs" / "zarr.json").read_text())
+    metadata["shape"] = [1, 100_000, 20]
+    if shards:
+        metadata["chunk_grid"]["configuration"]["chunk_shape"] = shards
+        (path / "probs" / "c" / "0" / "0" / "0").write_bytes(b"\xff" * 32_000_004)
+    (path / "probs" / "zarr.json").write_text(json.dumps(metadata))
+    assert_refused(path, "2,000,000 chunks of shape (1, 1, 1) to read at once" if shards else "far more than its")
+    with pytest.raises(vd.errors.FileFormatError):
+        vd.scale.open(path).read(0, 100_000)
 
 
 @pytest.mark.parametrize("options", [{"dtype": "<U100000"}, {"encode_dtype": "S100000", "decode_dtype": "<f4"}])
