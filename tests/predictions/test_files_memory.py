@@ -1,5 +1,6 @@
 """Small files that claim or unpack to much: refused before memory is taken, with one sentence."""
 
+import collections
 import gzip
 import json
 import struct
@@ -18,6 +19,7 @@ from test_files_damaged import npy
 
 import veridical as vd
 from veridical.predictions.files.format_npz import NpzArrays
+from veridical.predictions.files.format_torch_pickle import check_pickle
 
 LARGE = 1 << 28
 #: How much more a process may take than before, whatever the file claims: what docs/reference/files.md states, for
@@ -268,6 +270,65 @@ def test_pt_that_claims_much(tmp_path, content):
         torch.save({"probs": torch.full((1, 2, 2), 0.5), "class_names": shared}, path)
         message = "holds more than 1,000,000 values"
     assert_refused(path, message)
+
+
+class Call:
+    """Pickled as a call of a function that PyTorch permits."""
+
+    def __init__(self, function, *arguments, state=None):
+        self.reduced = (function, arguments) if state is None else (function, arguments, state)
+
+    def __reduce__(self):
+        return self.reduced
+
+
+ROWS = torch.zeros(1).expand(1 << 18, 2)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        Call(torch._utils._rebuild_device_tensor_from_cpu_tensor, ROWS, torch.float64, "cpu", False),
+        Call(bytearray, LARGE),
+        Call(torch.storage.UntypedStorage, LARGE),
+        Call(collections.OrderedDict, ROWS),
+        Call(collections.OrderedDict, state=ROWS),
+        Call(torch.Size, ROWS),
+    ],
+    ids=["conversion", "bytearray", "storage", "rows", "state", "size"],
+)
+def test_pt_calls_nothing_but_what_tensors_need(tmp_path, content):
+    torch.save(content, tmp_path / "p.pt")
+    with pytest.raises(vd.errors.FileFormatError, match=r"holds more than dense tensors|takes 0 positional arguments"):
+        vd.load(tmp_path / "p.pt")
+
+
+def test_pt_names_in_a_dictionary_are_texts(tmp_path):
+    """The hash of these tuples takes 2**60 steps."""
+    pickled = b"\x80\x02)q\x00" + b"".join(b"(h%ch%ctq%c" % (n, n, n + 1) for n in range(60)) + b"}h\x3cNs."
+    with pytest.raises(TypeError, match="a tuple for a name"):
+        check_pickle(pickled, tmp_path / "p.pt")
+
+
+def test_pt_compressed_is_refused(tmp_path):
+    torch.save(torch.full((1, 2, 2), 0.5), tmp_path / "stored.pt")
+    with (
+        zipfile.ZipFile(tmp_path / "stored.pt") as stored,
+        zipfile.ZipFile(tmp_path / "p.pt", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for name in stored.namelist():
+            packed.writestr(name, stored.read(name))
+    with pytest.raises(vd.errors.FileFormatError, match="is compressed, which"):
+        vd.load(tmp_path / "p.pt")
+
+
+def test_pt_of_parameters_and_ordered_dictionaries_is_read(tmp_path):
+    logits = torch.randn(2, 3, 4, dtype=torch.bfloat16)
+    entries = {"logits": torch.nn.Parameter(logits), "class_names": list("abcd"), "epoch": 3, "rate": 0.1, "on": True}
+    torch.save(collections.OrderedDict(entries, big=1 << 70, nothing=None, shape=(2, 3)), tmp_path / "p.pt")
+    loaded = vd.load(tmp_path / "p.pt")
+    np.testing.assert_array_equal(loaded.values, logits.float().numpy())
+    assert loaded.class_names == ("a", "b", "c", "d")
 
 
 def test_csv_of_few_pairs_in_many_columns(tmp_path):
