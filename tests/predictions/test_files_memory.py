@@ -88,6 +88,20 @@ def test_parquet_page_sizes_are_checked(tmp_path):
     assert_refused(path, "far more than its")
 
 
+@pytest.mark.parametrize("column", ["sample", "group", "label"])
+def test_parquet_texts_count_as_objects(tmp_path, column):
+    """A million ids take 14 kB as differences, and 300 MB as texts."""
+    path, n = tmp_path / "p.parquet", 1_000_000
+    table = pa.table({column: np.arange(n), "x": np.zeros(n, np.float32), "y": np.ones(n, np.float32)})
+    pq.write_table(
+        table, path, compression="zstd", use_dictionary=["x", "y"], column_encoding={column: "DELTA_BINARY_PACKED"}
+    )
+    assert path.stat().st_size < 20_000
+    assert_refused(path, "claims 17")
+    with pytest.raises(vd.errors.CorruptFileError, match="far more than its"):
+        vd.load_votes(path)
+
+
 @pytest.mark.parametrize("name", ["labels", "class_names", "source_names"])
 def test_npz_with_too_many_labels_or_names(tmp_path, name):
     path = tmp_path / "p.npz"
