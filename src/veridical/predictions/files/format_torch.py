@@ -32,7 +32,7 @@ def read_torch(path: Path, kind: InputKind | None) -> Contents:
     chosen = choose_scores(named, kind, path)
     return Contents(
         _scores(named[chosen], path),
-        labels=np.asarray(named["labels"]) if "labels" in named else None,
+        labels=named.get("labels"),
         kind=kind_of_name(chosen),
         source_names=named.get("source_names"),
         class_names=named.get("class_names"),
