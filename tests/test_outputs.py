@@ -208,7 +208,7 @@ def test_predictions_know_their_files(folder):
     for derived in (loaded.select(samples=[1, 2]), loaded.with_labels(None), loaded.split(random_state=0)[0]):
         assert derived.files == loaded.files
     vd.save(loaded, "p.zarr")
-    assert Path("p.zarr/zarr.json").resolve() in vd.load("p.zarr").files
+    assert vd.load("p.zarr").files == (Path("p.zarr"),)
     Path("run").mkdir()
     np.save("run/m1.npy", np.log(loaded.values[0]))
     Path("run/labels.json").write_text(str([0] * 60))

@@ -1,5 +1,6 @@
 """Small files that claim or unpack to much: refused before memory is taken, with one sentence."""
 
+import collections
 import gzip
 import json
 import struct
@@ -17,6 +18,8 @@ import zarr
 from test_files_damaged import npy
 
 import veridical as vd
+from veridical.predictions.files.format_npz import NpzArrays
+from veridical.predictions.files.format_torch_pickle import check_pickle
 
 LARGE = 1 << 28
 #: How much more a process may take than before, whatever the file claims: what docs/reference/files.md states, for
@@ -85,6 +88,20 @@ def test_parquet_page_sizes_are_checked(tmp_path):
     assert_refused(path, "far more than its")
 
 
+@pytest.mark.parametrize("column", ["sample", "group", "label"])
+def test_parquet_texts_count_as_objects(tmp_path, column):
+    """A million ids take 14 kB as differences, and 300 MB as texts."""
+    path, n = tmp_path / "p.parquet", 1_000_000
+    table = pa.table({column: np.arange(n), "x": np.zeros(n, np.float32), "y": np.ones(n, np.float32)})
+    pq.write_table(
+        table, path, compression="zstd", use_dictionary=["x", "y"], column_encoding={column: "DELTA_BINARY_PACKED"}
+    )
+    assert path.stat().st_size < 20_000
+    assert_refused(path, "claims 17")
+    with pytest.raises(vd.errors.CorruptFileError, match="far more than its"):
+        vd.load_votes(path)
+
+
 @pytest.mark.parametrize("name", ["labels", "class_names", "source_names"])
 def test_npz_with_too_many_labels_or_names(tmp_path, name):
     path = tmp_path / "p.npz"
@@ -102,6 +119,35 @@ def test_npz_with_long_names(tmp_path):
     assert_refused(path, "entries of 894,784 bytes")
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_npz_packed_without_limit_is_refused_when_opened(tmp_path, packing):
+    """Before a header is read: 4 kB of such an archive can be gigabytes."""
+    path = tmp_path / "p.npz"
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        archive.writestr("probs.npy", npy("(1, 2, 2)", "'<f4'", np.full(4, 0.5, "<f4").tobytes()))
+    message = r"array probs\) is encrypted or packed in an unusual way"
+    with pytest.raises(vd.errors.CorruptFileError, match=message), NpzArrays(path):
+        pass
+
+
+@pytest.mark.parametrize("name", ["labels", "groups", "sample_ids"])
+def test_npz_texts_count_as_what_they_become(tmp_path, name):
+    """120 MB of bytes, 600 MB as text."""
+    path, n = tmp_path / "p.npz", 500_000
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("probs.npy", npy(f"(1, {n}, 2)", "'|u1'", b"\0\1" * n))
+        archive.writestr(f"{name}.npy", npy(f"({n},)", "'|S240'", b"a" * 240 + bytes(240 * (n - 1))))
+    assert_refused(path, "claims 665,000,000 bytes")
+
+
+def test_npz_many_ids_count_as_objects(tmp_path):
+    path, n = tmp_path / "p.npz", 4_000_000
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("probs.npy", npy(f"(1, {n}, 2)", "'|u1'", b"\0\1" * n))
+        archive.writestr("groups.npy", npy(f"({n},)", "'|S4'", b"abcd" * n))
+    assert_refused(path, "far more than its")
+
+
 def write_store(path, codec, content, *, version=3, shape=(1, 2, 2), chunk=(1, 2, 2), shards=None):
     """A store of float32 whose every chunk file is ``content``."""
     group = zarr.open_group(str(path), mode="w", zarr_format=version)
@@ -116,7 +162,19 @@ def write_store(path, codec, content, *, version=3, shape=(1, 2, 2), chunk=(1, 2
 ZEROS = bytes(LARGE)
 
 
-@pytest.mark.parametrize("name", ["zstd", "gzip", "blosc claim", "zstd claim", "zstd of unknown size", "shard"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "zstd",
+        "gzip",
+        "blosc claim",
+        "zstd claim",
+        "zstd of unknown size",
+        "zstd of two frames",
+        "gzip of two streams",
+        "shard",
+    ],
+)
 def test_zarr_chunks_that_unpack_to_much(tmp_path, name):
     path = tmp_path / "p.zarr"
     if name == "zstd":
@@ -129,10 +187,14 @@ def test_zarr_chunks_that_unpack_to_much(tmp_path, name):
         write_store(path, zarr.codecs.BloscCodec(), bytes(blosc))
     elif name == "zstd claim":
         write_store(path, zarr.codecs.ZstdCodec(), b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 1 << 33) + b"\x01\0\0")
-    elif name == "zstd of unknown size":
+    elif name.startswith("zstd"):
         # A frame with a window and no size: blocks of 128 kB, each one byte repeated.
         block = (1 << 1 | (1 << 17) << 3).to_bytes(3, "little") + b"\0"
-        write_store(path, zarr.codecs.ZstdCodec(), b"\x28\xb5\x2f\xfd\x00\x38" + block * 2000 + b"\x01\0\0")
+        start, end = b"\x28\xb5\x2f\xfd\x00\x38", b"\x01\0\0"
+        first = start + end if name == "zstd of two frames" else b""
+        write_store(path, zarr.codecs.ZstdCodec(), first + start + block * 2000 + end)
+    elif name == "gzip of two streams":
+        write_store(path, zarr.codecs.GzipCodec(), gzip.compress(b"\0") + gzip.compress(ZEROS))
     else:
         packed = numcodecs.Zstd().encode(ZEROS)
         index = struct.pack("<QQ", 0, len(packed)) * 2
@@ -150,6 +212,32 @@ def test_zarr_chunk_shape_is_checked(tmp_path):
     assert_refused(path, "far more than its")
     with pytest.raises(vd.errors.CorruptFileError, match="far more than its"):
         vd.scale.open(path)
+
+
+def test_zarr_filters_multiply_once(tmp_path):
+    """Each makes eight bytes of one, and takes what the one before made as bytes again."""
+    path = tmp_path / "p.zarr"
+    write_store(path, None, bytes(1 << 16), version=2)
+    metadata = json.loads((path / "probs" / ".zarray").read_text())
+    metadata |= {"dtype": "<f8", "filters": [{"id": "delta", "dtype": "<f8", "astype": "|u1"}] * 4}
+    (path / "probs" / ".zarray").write_text(json.dumps(metadata))
+    assert_refused(path, "the filter 'delta' for numbers of 8 bytes, and it gets numbers of 1 bytes")
+
+
+@pytest.mark.parametrize("shards", [None, (1, 100_000, 20)])
+def test_zarr_chunks_are_counted(tmp_path, shards):
+    """Each takes a tenth of a millisecond and 2 kB, stored or not."""
+    path = tmp_path / "p.zarr"
+    write_store(path, None, None, shards=(1, 2, 2) if shards else None, chunk=(1, 1, 1))
+    metadata = json.loads((path / "probs" / "zarr.json").read_text())
+    metadata["shape"] = [1, 100_000, 20]
+    if shards:
+        metadata["chunk_grid"]["configuration"]["chunk_shape"] = shards
+        (path / "probs" / "c" / "0" / "0" / "0").write_bytes(b"\xff" * 32_000_004)
+    (path / "probs" / "zarr.json").write_text(json.dumps(metadata))
+    assert_refused(path, "2,000,000 chunks of shape (1, 1, 1) to read at once" if shards else "far more than its")
+    with pytest.raises(vd.errors.FileFormatError):
+        vd.scale.open(path).read(0, 100_000)
 
 
 @pytest.mark.parametrize("options", [{"dtype": "<U100000"}, {"encode_dtype": "S100000", "decode_dtype": "<f4"}])
@@ -196,6 +284,65 @@ def test_pt_that_claims_much(tmp_path, content):
         torch.save({"probs": torch.full((1, 2, 2), 0.5), "class_names": shared}, path)
         message = "holds more than 1,000,000 values"
     assert_refused(path, message)
+
+
+class Call:
+    """Pickled as a call of a function that PyTorch permits."""
+
+    def __init__(self, function, *arguments, state=None):
+        self.reduced = (function, arguments) if state is None else (function, arguments, state)
+
+    def __reduce__(self):
+        return self.reduced
+
+
+ROWS = torch.zeros(1).expand(1 << 18, 2)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        Call(torch._utils._rebuild_device_tensor_from_cpu_tensor, ROWS, torch.float64, "cpu", False),
+        Call(bytearray, LARGE),
+        Call(torch.storage.UntypedStorage, LARGE),
+        Call(collections.OrderedDict, ROWS),
+        Call(collections.OrderedDict, state=ROWS),
+        Call(torch.Size, ROWS),
+    ],
+    ids=["conversion", "bytearray", "storage", "rows", "state", "size"],
+)
+def test_pt_calls_nothing_but_what_tensors_need(tmp_path, content):
+    torch.save(content, tmp_path / "p.pt")
+    with pytest.raises(vd.errors.FileFormatError, match=r"holds more than dense tensors|takes 0 positional arguments"):
+        vd.load(tmp_path / "p.pt")
+
+
+def test_pt_names_in_a_dictionary_are_texts(tmp_path):
+    """The hash of these tuples takes 2**60 steps."""
+    pickled = b"\x80\x02)q\x00" + b"".join(b"(h%ch%ctq%c" % (n, n, n + 1) for n in range(60)) + b"}h\x3cNs."
+    with pytest.raises(TypeError, match="a tuple for a name"):
+        check_pickle(pickled, tmp_path / "p.pt")
+
+
+def test_pt_compressed_is_refused(tmp_path):
+    torch.save(torch.full((1, 2, 2), 0.5), tmp_path / "stored.pt")
+    with (
+        zipfile.ZipFile(tmp_path / "stored.pt") as stored,
+        zipfile.ZipFile(tmp_path / "p.pt", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for name in stored.namelist():
+            packed.writestr(name, stored.read(name))
+    with pytest.raises(vd.errors.FileFormatError, match="is compressed, which"):
+        vd.load(tmp_path / "p.pt")
+
+
+def test_pt_of_parameters_and_ordered_dictionaries_is_read(tmp_path):
+    logits = torch.randn(2, 3, 4, dtype=torch.bfloat16)
+    entries = {"logits": torch.nn.Parameter(logits), "class_names": list("abcd"), "epoch": 3, "rate": 0.1, "on": True}
+    torch.save(collections.OrderedDict(entries, big=1 << 70, nothing=None, shape=(2, 3)), tmp_path / "p.pt")
+    loaded = vd.load(tmp_path / "p.pt")
+    np.testing.assert_array_equal(loaded.values, logits.float().numpy())
+    assert loaded.class_names == ("a", "b", "c", "d")
 
 
 def test_csv_of_few_pairs_in_many_columns(tmp_path):

@@ -5,12 +5,14 @@ import os
 import pickle
 import shutil
 
+import numcodecs
 import numpy as np
 import pytest
 import zarr
 
 import veridical as vd
 from veridical import errors
+from veridical._outputs import check_outputs
 from veridical.predictions.files import format_zarr
 
 NOBODY = 65534
@@ -49,7 +51,7 @@ def test_zarr_links_that_leave_the_store_are_refused(tmp_path, store):
     shutil.rmtree(store / "probs")
     write_trap(tmp_path / "elsewhere", marker)
     (store / "probs").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(errors.FileFormatError, match=r"contains a link to .*elsewhere, outside the store; copy the"):
+    with pytest.raises(errors.FileFormatError, match=r"contains a link to .*elsewhere; put a copy"):
         vd.load(store)
     assert not marker.exists()
 
@@ -58,14 +60,60 @@ def test_zarr_linked_chunks_outside_the_store_are_refused(tmp_path, store):
     chunk = store / "probs" / "0.0.0"
     chunk.rename(tmp_path / "chunk")
     chunk.symlink_to(tmp_path / "chunk")
-    with pytest.raises(errors.FileFormatError, match="outside the store"):
+    with pytest.raises(errors.FileFormatError, match="contains a link to"):
         vd.load(store)
 
 
-def test_zarr_links_within_the_store_are_followed(store):
+def test_zarr_links_within_the_store_are_refused(store):
+    """A chunk under two names would be checked under one and read under the other."""
     (store / "probs").rename(store / "scores")
     (store / "probs").symlink_to("scores")
-    np.testing.assert_array_equal(vd.load(store, kind="probs").values, np.full((2, 3, 2), 0.5))
+    with pytest.raises(errors.FileFormatError, match=r"contains a link to .*scores; put a copy"):
+        vd.load(store)
+
+
+@pytest.mark.parametrize("name", ["probs/.DS_Store", "probs/notes.txt", "probs/9.9.9"])
+def test_zarr_files_that_are_no_chunks_are_left_alone(store, name):
+    (store / name).write_bytes(b"\0\0\0\1Bud1")
+    np.testing.assert_array_equal(vd.load(store).values, np.full((2, 3, 2), 0.5))
+
+
+@pytest.mark.parametrize("name", ["probs/x.npz", "x.npz"])
+def test_zarr_output_within_the_store_is_refused(store, name):
+    with pytest.raises(errors.ParameterError, match="is a part of the input"):
+        check_outputs({"--out": store / name}, vd.load(store).files)
+
+
+def packed_in(store, *codecs):
+    """A store of format 3 with these codecs."""
+    shutil.rmtree(store)
+    zarr.open_group(str(store), mode="w").create_array("probs", data=np.full((2, 3, 2), 0.5, np.float32))
+    metadata = json.loads((store / "probs" / "zarr.json").read_text())
+    metadata["codecs"] = [{"name": name, "configuration": options} for name, options in codecs]
+    (store / "probs" / "zarr.json").write_text(json.dumps(metadata))
+    return store
+
+
+BYTES = ("bytes", {"endian": "little"})
+ZSTD = ("zstd", {"level": 0, "checksum": False})
+SHUFFLE = ("numcodecs.shuffle", {"elementsize": 4})
+
+
+@pytest.mark.parametrize("last", [SHUFFLE, ("numcodecs.crc32", {}), ("numcodecs.crc32c", {"location": "start"})])
+def test_zarr_compressor_is_last(store, last):
+    with pytest.raises(errors.FileFormatError, match=r"packed and then changed by '\w+'; write it again with the"):
+        vd.load(packed_in(store, BYTES, ZSTD, last))
+
+
+def test_zarr_shards_within_shards_are_refused(store):
+    inner = [{"name": "sharding_indexed", "configuration": shards([{"name": "bytes"}])}]
+    with pytest.raises(errors.FileFormatError, match="shards within shards"):
+        vd.load(packed_in(store, ("sharding_indexed", shards(inner))))
+
+
+def shards(codecs):
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    return {"chunk_shape": [2, 3, 2], "codecs": codecs, "index_codecs": index, "index_location": "end"}
 
 
 def test_zarr_linked_store_is_read(tmp_path, store):
@@ -111,7 +159,7 @@ def test_zarr_codecs_are_checked_in_the_array_that_is_opened(store, monkeypatch)
     metadata = json.loads((store / "probs" / ".zarray").read_text())
     metadata["compressor"] = {"id": "base64"}  # not one of the known codecs; zarr itself would run it
     (store / "probs" / ".zarray").write_text(json.dumps(metadata))
-    monkeypatch.setattr(format_zarr, "_check_store", lambda path: (store / ".zgroup",))
+    monkeypatch.setattr(format_zarr, "_check_store", lambda path: 1000)
     with pytest.raises(errors.FileFormatError, match="packed with 'base64', which could run programs"):
         vd.load(store)
 
@@ -131,3 +179,23 @@ def test_zarr_shards_are_read(tmp_path):
     array = group.create_array("probs", shape=values.shape, shards=(1, 60, 4), chunks=(1, 20, 4), dtype="float32")
     array[...] = values
     np.testing.assert_array_equal(vd.load(tmp_path / "s.zarr").values, values)
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_zarr_checksum_after_the_compressor_is_read(tmp_path, inner):
+    values = np.random.default_rng(0).dirichlet(np.ones(4), (2, 60)).astype(np.float32)
+    group = zarr.open_group(str(tmp_path / "s.zarr"), mode="w")
+    packing = [zarr.codecs.ZstdCodec(checksum=True), zarr.codecs.Crc32cCodec()]
+    options = {"shards": (1, 60, 4)} if inner else {}
+    group.create_array("probs", shape=values.shape, chunks=(1, 20, 4), dtype="f4", compressors=packing, **options)
+    group["probs"][...] = values
+    np.testing.assert_array_equal(vd.load(tmp_path / "s.zarr").values, values)
+
+
+def test_zarr_filters_are_read(tmp_path):
+    """Whole thousandths in two bytes, and then their differences."""
+    values = np.round(np.random.default_rng(0).random((2, 60, 2)), 3)
+    filters = [numcodecs.FixedScaleOffset(0, 1000, "f8", "i2"), numcodecs.Delta("i2")]
+    group = zarr.open_group(str(tmp_path / "s.zarr"), mode="w", zarr_format=2)
+    group.create_array("logits", shape=values.shape, chunks=(1, 20, 2), dtype="f8", filters=filters)[...] = values
+    np.testing.assert_allclose(vd.load(tmp_path / "s.zarr").values, values, rtol=1e-12)

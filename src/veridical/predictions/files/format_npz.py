@@ -39,6 +39,8 @@ _READ_AT_ONCE = 1 << 20
 #: Bytes of one name or label, of four per character.
 _LONGEST_NAME = 1 << 14
 _MOST_DIMENSIONS = 64
+#: Bytes that an id or a name takes as a Python object and in lists and dictionaries, beside its characters.
+_PER_ENTRY = 128
 #: The same date for every entry, so that equal predictions give equal files.
 _NO_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -50,12 +52,18 @@ class NpzArrays:
         self.path = path
 
     def __enter__(self) -> NpzArrays:
-        check_is_file(self.path, _WHAT)
+        self._size, self._claims = check_is_file(self.path, _WHAT), dict[str, int]()
         with reading(self.path, _WHAT):
             if not zipfile.is_zipfile(self.path):
                 raise not_an_archive(self.path, ".npz", _WHAT)
             self._archive = zipfile.ZipFile(self.path)
             self._members = {info.filename.removesuffix(_SUFFIX): info for info in self._archive.infolist()}
+            for name, info in self._members.items():
+                # The other methods of packing have no limit: a header alone would unpack gigabytes.
+                if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise CorruptFileError(
+                        f"{self._where(name)} is encrypted or packed in an unusual way; write it with numpy.savez."
+                    )
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -89,17 +97,21 @@ class NpzArrays:
     def __getitem__(self, name: str) -> Array:
         info = self._members[name]
         where = self._where(name)
-        with reading(self.path, _WHAT):
-            if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise CorruptFileError(f"{where} is encrypted or packed in an unusual way; write it with numpy.savez.")
-            check_claim(self.path, info.file_size, info.compress_size)
-            with self._archive.open(info) as stream:
-                header = read_header(stream, info.file_size, where)
-                offset = self._offset(info)
-                if info.compress_type == zipfile.ZIP_STORED and (offset + header.start) % header.dtype.alignment == 0:
-                    return map_array(self.path, offset, header)
-                numbers = _read_whole(stream, header.n_bytes, where)
-                return numbers.view(header.dtype).reshape(header.shape, order=header.order)
+        with reading(self.path, _WHAT), self._archive.open(info) as stream:
+            header = read_header(stream, info.file_size, where)
+            self._check_memory(name, header)
+            offset = self._offset(info)
+            if info.compress_type == zipfile.ZIP_STORED and (offset + header.start) % header.dtype.alignment == 0:
+                return map_array(self.path, offset, header)
+            numbers = _read_whole(stream, header.n_bytes, where)
+            return numbers.view(header.dtype).reshape(header.shape, order=header.order)
+
+    def _check_memory(self, name: str, header: NpyHeader, *, as_objects: bool = False) -> None:
+        """Refuse arrays that together take far more memory than the file; texts and ids become Python objects."""
+        characters = {"S": 4, "U": 1}.get(header.dtype.kind, 0)  # times its size: an array of text has four bytes each
+        per_entry = header.dtype.itemsize * (1 + characters) + (_PER_ENTRY if characters or as_objects else 0)
+        self._claims[name] = max(math.prod(header.shape) * per_entry, self._claims.get(name, 0))
+        check_claim(self.path, sum(self._claims.values()), self._size)
 
     def _offset(self, info: zipfile.ZipInfo) -> int:
         """Position of a member's content; the zip's directory does not contain the length of its local header."""
@@ -112,12 +124,15 @@ class NpzArrays:
         """An array of ids, numbers or texts, or None."""
         if name not in self._members:
             return None
-        return self[name] if self.header(name).dtype.kind in "iu" else self.names_in(name)
+        header = self.header(name)
+        self._check_memory(name, header, as_objects=True)
+        return self[name] if header.dtype.kind in "iu" else self.names_in(name)
 
     def names_in(self, name: str) -> list[str] | None:
         """An array of names as a list of strings, or None."""
         if name not in self._members:
             return None
+        self._check_memory(name, self.header(name), as_objects=True)
         array = self[name]
         if array.dtype.kind not in "SUiu" or array.ndim != 1:
             raise DtypeError(f"{self.path}: {name} is of dtype {array.dtype}; save a list of strings.")

@@ -39,6 +39,8 @@ from veridical.predictions.validation import Array, InputKind
 
 _WHAT = "a .parquet table"
 _MAGIC = b"PAR1"
+#: Bytes that a value takes: a number in an array, and an id or a name as a Python object.
+_PER_NUMBER, _PER_TEXT = 8, 160
 
 
 def read_parquet(path: Path, kind: InputKind | None, group_column: str | None = None) -> Contents:
@@ -87,7 +89,9 @@ def _open(path: Path) -> Iterator[_StoredTable]:
             if start.read(4) != _MAGIC:
                 raise wrong_content(path, _WHAT)
         with parquet.ParquetFile(path) as file:
-            yield _StoredTable(path, file.schema_arrow, file.metadata.num_rows)
+            groups = range(file.metadata.num_row_groups)
+            n_rows = max(file.metadata.num_rows, sum(file.metadata.row_group(group).num_rows for group in groups))
+            yield _StoredTable(path, file.schema_arrow, n_rows)
 
 
 class _StoredTable:
@@ -105,7 +109,7 @@ class _StoredTable:
         for name in text:
             is_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_floating)
             self._check_type(name, (*is_text, pa.types.is_boolean, pa.types.is_null), "text or numbers")
-        self._check_sizes({*numbers, *text})
+        self._check_sizes(numbers, text)
         with parquet.ParquetFile(self._path, read_dictionary=list(text), page_checksum_verification=True) as file:
             return _Columns(self._path, file.read(columns=[*numbers, *text]))
 
@@ -115,12 +119,14 @@ class _StoredTable:
         if not any(is_allowed(kind) for is_allowed in allowed):
             raise DtypeError(f"column {name!r} of {self._path} is of type {kind}; write {needed} in it.")
 
-    def _check_sizes(self, names: Collection[str]) -> None:
+    def _check_sizes(self, numbers: Collection[str], text: Collection[str]) -> None:
         """Refuse columns that take far more memory than the file: repeated values can be packed without limit."""
         with self._path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            chunks = [chunk for chunk in column_chunks(data) if chunk.name in names]
-            n_values = max(len(names) * self._n_rows, sum(max(chunk.n_values, 0) for chunk in chunks))
-            n_bytes = 8 * n_values + sum(unpacked_size(data, chunk.start, chunk.size) for chunk in chunks)
+            chunks = [chunk for chunk in column_chunks(data) if chunk.name in {*numbers, *text}]
+            n_bytes = sum(unpacked_size(data, chunk.start, chunk.size) for chunk in chunks)
+            for names, per_value in ((numbers, _PER_NUMBER), (text, _PER_TEXT)):
+                stored = sum(max(chunk.n_values, 0) for chunk in chunks if chunk.name in names)
+                n_bytes += per_value * max(len(names) * self._n_rows, stored)
             check_claim(self._path, n_bytes, len(data))
 
 

@@ -13,11 +13,14 @@ from veridical.errors import FileFormatError
 from veridical.predictions.arrays import check_texts, is_tensor, tensor_to_array
 from veridical.predictions.files.contents import Contents, choose_scores, declared_kind, kind_of_name
 from veridical.predictions.files.file_checks import check_claim, check_is_file, not_an_archive, reading
+from veridical.predictions.files.format_torch_pickle import check_pickle
 from veridical.predictions.validation import Array, InputKind
 
 _WHAT = "a .pt file of tensors"
 #: Names of classes and sources, tensors and lists in one file.
 _MOST_VALUES = 1_000_000
+#: Bytes that one byte of a pickle makes at most: an empty dictionary, in a list.
+_LARGEST_OBJECT = 100
 
 
 def read_torch(path: Path, kind: InputKind | None) -> Contents:
@@ -31,7 +34,7 @@ def read_torch(path: Path, kind: InputKind | None) -> Contents:
         check_texts(named.get(name), f"the {name} in {path}")
     return Contents(
         _scores(named[chosen], path),
-        labels=np.asarray(named["labels"]) if "labels" in named else None,
+        labels=named.get("labels"),
         kind=kind_of_name(chosen),
         source_names=named.get("source_names"),
         class_names=named.get("class_names"),
@@ -46,19 +49,18 @@ def load_tensors(path: Path) -> Any:
     The file is mapped, which also bounds the tensors: otherwise PyTorch allocates the size that the file claims.
     """
     torch = require("torch", "torch")
-    check_is_file(path, _WHAT)
+    size = check_is_file(path, _WHAT)
     with reading(path, _WHAT):
         if not zipfile.is_zipfile(path):
             raise not_an_archive(path, ".pt", f"{_WHAT} as torch.save writes it since PyTorch 1.6")
-        try:
-            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except Exception as error:
-            if "weights_only" not in str(error).lower() and "Unsupported" not in str(error):
-                raise
-            raise FileFormatError(
-                f"{path} holds more than tensors, and unpickling it could run programs; convert it where you trust "
-                "it: torch.save(tensor, path) or torch.save({'logits': tensor, 'labels': labels}, path)."
-            ) from error
+        with zipfile.ZipFile(path) as archive:
+            if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+                raise FileFormatError(f"{path} is compressed, which torch.save never does; write it again.")
+        # By the reader that PyTorch itself uses: an archive can be written so that another sees other content.
+        content = torch._C.PyTorchFileReader(str(path)).get_record("data.pkl")
+        check_claim(path, len(content) * _LARGEST_OBJECT, size)
+        check_pickle(content, path)
+        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         return _Arrays(path).of(loaded)
 
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -34,9 +34,10 @@ _WHAT = "a .zarr store"
 _CHUNK_BYTES = 1 << 22
 #: Files of a store that say how it is packed; those with a dot belong to version 2 of the format.
 _METADATA = (".zarray", ".zgroup", ".zmetadata", "zarr.json")
-_NOT_CHUNKS = (*_METADATA, ".zattrs")
 #: How many chunks zarr unpacks at the same time.
 _CHUNKS_AT_ONCE = 10
+#: Bytes that zarr takes for each chunk that it reads or finds missing, and the most that are read at once (minutes).
+_PER_CHUNK, _MOST_CHUNKS = 1 << 12, 1_000_000
 
 
 def is_zarr(path: Path) -> bool:
@@ -46,26 +47,33 @@ def is_zarr(path: Path) -> bool:
 
 def read_zarr(path: Path, kind: InputKind | None) -> Contents:
     """Scores of a group with named arrays, or of one array."""
-    scores, contents = open_zarr(path, kind)
+    scores, contents, stored = _open(path, kind)
     with reading(path, _WHAT):
-        return replace(contents, values=_read_array(scores, path, contents.files))
+        check_claim(path, _claim(scores, whole=True), stored)
+        return replace(contents, values=_read_whole(scores, path))
 
 
 def open_zarr(path: Path, kind: InputKind | None) -> tuple[Any, Contents]:
     """The opened array of the scores, and everything beside it; none of the scores are read."""
+    return _open(path, kind)[:2]
+
+
+def _open(path: Path, kind: InputKind | None) -> tuple[Any, Contents, int]:
+    """The opened array of the scores, everything beside it, and the size of the store in bytes."""
     zarr = _require_zarr()
     if not path.exists():
         raise FileFormatError(f"{path} does not exist; check the name.")
     if not is_zarr(path):
         raise FileFormatError(f"{path} is not {_WHAT} (a directory with {_METADATA[-1]} or {_METADATA[1]} in it).")
     with reading(path, _WHAT):
-        files = _check_store(path)
+        stored = _check_store(path)
         root = zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")
         attributes = dict(root.attrs)
         declared: Any = attributes.get("kind")
         if declared is not None:
             check_choice(declared, INPUT_KINDS, f"{path}: kind")
         beside: dict[str, Any] = {name: attributes.get(name) for name in BESIDE_SCORES}
+        arrays: dict[str, Any] = {}
         if isinstance(root, zarr.Array):
             scores = root
             declared = settle_kind(declared, declared_kind(path), f"the name of {path}")
@@ -73,13 +81,39 @@ def open_zarr(path: Path, kind: InputKind | None) -> tuple[Any, Contents]:
             names = [name for name, _ in root.arrays()]
             chosen = choose_scores(names, kind or declared, path)
             scores = root[chosen]
-            beside |= {name: _read_array(root[name], path, files) for name in BESIDE_SCORES if name in names}
+            arrays = {name: root[name] for name in BESIDE_SCORES if name in names}
             declared = kind_of_name(chosen) or declared
-        _, dtype = _check_metadata(scores, path)
-        # Chunks are unpacked whole, even where a block of samples is read.
-        chunk = getattr(scores, "shards", None) or scores.chunks
-        check_claim(path, math.prod(chunk) * dtype.itemsize, sum(file.stat().st_size for file in files))
-        return scores, Contents(np.empty(0), kind=declared, files=files, **beside)
+        _check_metadata(scores, path)
+        claim = _claim(scores, whole=False) + sum(_claim(array, whole=True) for array in arrays.values())
+        check_claim(path, claim, stored)
+        beside |= {name: _read_whole(array, path) for name, array in arrays.items()}
+        return scores, Contents(np.empty(0), kind=declared, **beside), stored
+
+
+def _claim(array: Any, *, whole: bool) -> int:
+    """Bytes that it takes to read an array whole, or in blocks; chunks that are missing take some as well."""
+    box, chunk = _box_of(array), _chunk_shape(array)
+    n_unpacked = min(_count(box, chunk), _CHUNKS_AT_ONCE) * math.prod(chunk)  # whole, even for a part of a chunk
+    n_numbers = n_unpacked + (math.prod(array.shape) if whole else 0)
+    return n_numbers * int(np.dtype(array.dtype).itemsize) + _count(box, array.chunks) * _PER_CHUNK
+
+
+def _box_of(array: Any) -> tuple[slice, ...]:
+    return tuple(slice(0, size) for size in array.shape)
+
+
+def _chunk_shape(array: Any) -> tuple[int, ...]:
+    """The shape of what one file holds: of a shard, or of a chunk without shards."""
+    return tuple(getattr(array, "shards", None) or array.chunks)
+
+
+def _chunk_ranges(part: tuple[slice, ...], chunk: tuple[int, ...]) -> list[range]:
+    """For each axis, the places of the chunks that a box meets."""
+    return [range(s.start // size, -(-s.stop // size)) for s, size in zip(part, chunk, strict=True)]
+
+
+def _count(part: tuple[slice, ...], chunk: tuple[int, ...]) -> int:
+    return math.prod(map(len, _chunk_ranges(part, chunk)))
 
 
 def _check_metadata(array: Any, path: Path) -> tuple[list[dict[str, Any]], np.dtype[Any]]:
@@ -95,30 +129,25 @@ def _check_metadata(array: Any, path: Path) -> tuple[list[dict[str, Any]], np.dt
 def read_zarr_part(array: Any, path: Path, part: tuple[slice, ...]) -> Array:
     """The numbers in a box of an opened array, once the chunks that it meets show that they are safe to decode."""
     codecs, dtype = _check_metadata(array, path)
-    chunk = getattr(array, "shards", None) or array.chunks
-    ranges = [range(s.start // size, -(-s.stop // size)) for s, size in zip(part, chunk, strict=True)]
-    keys = (array.metadata.encode_chunk_key(place) for place in itertools.product(*ranges))
+    n_chunks = _count(part, array.chunks)
+    if n_chunks > _MOST_CHUNKS:
+        raise FileFormatError(
+            f"{path} has {n_chunks:,} chunks of shape {array.chunks} to read at once; write at most {_MOST_CHUNKS:,}."
+        )
+    chunk = _chunk_shape(array)
+    keys = (array.metadata.encode_chunk_key(place) for place in itertools.product(*_chunk_ranges(part, chunk)))
     files = [file for file in (path / array.path / key for key in keys) if file.is_file()]
     check_chunks(files, codecs, chunk, dtype.itemsize, path)
     return np.asarray(array[part])
 
 
+def _read_whole(array: Any, path: Path) -> Array:
+    return read_zarr_part(array, path, _box_of(array))
+
+
 def _require_zarr() -> Any:
     """The zarr module; version 2 decodes by codecs that version 3 refuses, a pickle among them."""
     return require("zarr", "zarr", at_least=3)
-
-
-def _read_array(array: Any, path: Path, files: Sequence[Path]) -> Array:
-    """All numbers of an opened array, once its own metadata and chunks show that it is safe to decode."""
-    codecs, dtype = _check_metadata(array, path)
-    chunk = getattr(array, "shards", None) or array.chunks
-    # Several chunks are unpacked at the same time.
-    n_bytes = (math.prod(array.shape) + _CHUNKS_AT_ONCE * math.prod(chunk)) * dtype.itemsize
-    check_claim(path, n_bytes, sum(file.stat().st_size for file in files))
-    folder = (path / array.path).resolve()
-    chunks = [file for file in files if file.is_relative_to(folder) and file.name not in _NOT_CHUNKS]
-    check_chunks(chunks, codecs, chunk, dtype.itemsize, path)
-    return np.asarray(array[...])
 
 
 def _codecs(metadata: dict[str, Any]) -> list[dict[str, Any]]:
@@ -137,29 +166,28 @@ def _described_arrays(document: Any) -> Iterator[dict[str, Any]]:
                 yield from _described_arrays(entry)
 
 
-def _check_store(path: Path) -> tuple[Path, ...]:
-    """All files of a store; refused are stores that cannot be seen whole or could run programs when decoded.
+def _check_store(path: Path) -> int:
+    """The size of a store in bytes; refused are stores that cannot be seen whole or could run programs when decoded.
 
-    Every directory must be listed and every link must stay within the store, so that no metadata file is missed.
+    Every directory must be listed and nothing may be a link, so that every file has one name, the one it is read by.
     """
-    root = path.resolve()
-    files = []
-    for folder, directories, names in os.walk(root, onerror=_refuse_directory):
+    stored = 0
+    for folder, directories, names in os.walk(path.resolve(), onerror=_refuse_directory):
         for name in (*directories, *names):
             entry = Path(folder) / name
-            if not entry.resolve().is_relative_to(root):
+            if entry.is_symlink():
                 raise FileFormatError(
-                    f"{path} contains a link to {entry.resolve()}, outside the store; copy the linked files into it."
+                    f"{path} contains a link to {entry.resolve()}; put a copy of what it links to in its place."
                 )
             if entry.is_dir():
                 continue
             if not entry.is_file():
                 raise FileFormatError(f"{entry} is not a regular file; a .zarr store contains files and directories.")
-            files.append(entry)
+            stored += entry.stat().st_size
             if name in _METADATA:
                 for metadata in _described_arrays(json.loads(entry.read_text(encoding="utf-8"))):
                     check_codecs(_codecs(metadata), path)
-    return tuple(files)
+    return stored
 
 
 def _refuse_directory(error: OSError) -> NoReturn:
