@@ -51,6 +51,7 @@ _LATER_ENTRIES = frozenset(("source_names", "kind", "class_names", "fitting_data
 def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
     """Write a fitted calibrator; see :meth:`veridical.calibrate.Calibrator.save`."""
     target = check_target(path)
+    check_replaced_file(target)
     document = describe(calibrator)
     before = _arrays_of(target)
     is_large = count_numbers(document) > LARGE
@@ -71,9 +72,14 @@ def check_target(path: str | Path) -> Path:
     target = as_path(path)
     if target.suffix != ".json":
         raise FileFormatError(f"calibrators are saved as .json, not as {str(path)!r}; use the extension .json.")
+    return target
+
+
+def check_replaced_file(path: str | Path) -> None:
+    """Refuse to replace a file that is not a calibrator."""
+    target = as_path(path)
     if target.exists() and _saved_document(target) is None:
         raise FileFormatError(f"{target} exists and is not a saved calibrator; choose another name.")
-    return target
 
 
 def files_of(path: str | Path) -> tuple[Path, ...]:

@@ -53,18 +53,20 @@ def command(
       veridical calibrate preds.npz --method ptde --out cal.json --report report.html
     """
     from veridical._outputs import check_outputs, check_report_target
-    from veridical.calibrate.saving import check_target
+    from veridical.calibrate.saving import check_replaced_file, check_target
     from veridical.evaluation import fit_calibrator
     from veridical.report import build_report, calibrate_with_report
     from veridical.report.verdict import calibration_sentence
 
     output = Output(as_json, quiet)
+    if out is not None:
+        check_target(out)
     if report_path is not None:
         check_report_target(report_path)
     predictions = read_in_blocks(**source)
     check_outputs({"--out": out, "--report": report_path}, predictions.files)
     if out is not None:
-        check_target(out)
+        check_replaced_file(out)
     parameters: dict[str, Any] = {} if objective is None else {"objective": objective}
     if change_labels:
         parameters["keep_labels"] = False

@@ -26,6 +26,7 @@ from veridical.arrays.foreign import to_tensor
 from veridical.errors import CheckpointError, CorruptFileError, DatasetError, FileFormatError, ParameterError
 from veridical.predictions.files.file_checks import check_is_file
 from veridical.predictions.files.format_torch import load_tensors as load_arrays
+from veridical.predictions.files.format_torch_pickle import check_old_file
 from veridical.predictions.validation import check_choice, entries_of
 from veridical.training.architectures import ARCHITECTURES, build
 from veridical.training.checkpoints import load_tensors, put_weights
@@ -153,6 +154,7 @@ def _load_torch_file(path: Path) -> Mapping[str, Tensor]:
             if zipfile.is_zipfile(path):
                 stored = load_arrays(path)
             else:  # as PyTorch before 1.6 wrote it
+                check_old_file(path)
                 stored = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError, KeyError) as error:
         cause = error.__cause__ if isinstance(error, FileFormatError) else error

@@ -12,7 +12,7 @@ import io
 import pickle
 import re
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, BinaryIO, ClassVar, NoReturn
 
 from veridical.errors import FileFormatError
 
@@ -27,9 +27,23 @@ _OPERATIONS = (
 )
 
 
+#: How files of PyTorch before 1.6 begin; the pickles of a version, facts about the machine, and the content follow.
+_OLD_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+_OLD_PICKLES = 3
+
+
 def check_pickle(content: bytes, path: Path) -> None:
     """Refuse a pickle that makes anything but tensors and plain values."""
     _Rehearsal(io.BytesIO(content), path).load()
+
+
+def check_old_file(path: Path) -> None:
+    """The same for a file that PyTorch before 1.6 wrote, which is not an archive."""
+    with path.open("rb") as file:
+        if file.read(len(_OLD_START)) != _OLD_START:
+            raise ValueError("it does not begin as such a file does")
+        for _ in range(_OLD_PICKLES):
+            _Rehearsal(file, path).load()
 
 
 class _Tensor:
@@ -67,7 +81,7 @@ _FUNCTIONS = {
 class _Rehearsal(pickle._Unpickler):
     """Carries a pickle out with stand-ins; written in Python, it also takes no memory for places in the memo."""
 
-    def __init__(self, file: io.BytesIO, path: Path) -> None:
+    def __init__(self, file: BinaryIO, path: Path) -> None:
         super().__init__(file)
         self._path = path
 
@@ -85,14 +99,22 @@ class _Rehearsal(pickle._Unpickler):
     def _refuse(self, what: str = "an object") -> NoReturn:
         raise FileFormatError(
             f"{self._path} holds more than dense tensors ({what}), and unpickling it could run programs; convert it "
-            "where you trust it: torch.save(tensor, path) or torch.save({'logits': tensor, 'labels': labels}, path)."
+            "where you trust it: torch.save(tensor, path), or a dictionary of tensors, such as {'logits': tensor, "
+            "'labels': labels} or a state dict."
         )
 
     def _start_dictionary(self) -> None:
         self.append(_Dictionary())  # type: ignore[attr-defined]
 
+    def _give_attributes(self) -> None:
+        """An ordered dictionary of weights has an attribute with the versions of its modules."""
+        attributes = self.stack.pop()  # type: ignore[attr-defined]
+        if not isinstance(attributes, _Dictionary) or not isinstance(self.stack[-1], _Dictionary):  # type: ignore[attr-defined]
+            self._refuse()
+
     dispatch: ClassVar[dict[int, Any]] = {
         **dict.fromkeys(range(256), _refuse),
         **{operation[0]: pickle._Unpickler.dispatch[operation[0]] for operation in _OPERATIONS},
         pickle.EMPTY_DICT[0]: _start_dictionary,
+        pickle.BUILD[0]: _give_attributes,
     }
