@@ -103,8 +103,9 @@ def _saved_document(path: Path) -> dict[str, Any] | None:
 def _arrays_of(path: Path) -> Path | None:
     """The file with the arrays of the calibrator that is saved at ``path``, if one is and has such a file."""
     name = (_saved_document(path) or {}).get("arrays")
-    ours = isinstance(name, str) and re.fullmatch(rf"{re.escape(path.name)}\.[0-9a-f]{{12}}\.npz", name)
-    return path.with_name(name) if ours else None
+    if isinstance(name, str) and re.fullmatch(rf"{re.escape(path.name)}\.[0-9a-f]{{12}}\.npz", name):
+        return path.with_name(name)
+    return None
 
 
 def checksum_of(document: dict[str, Any]) -> str:

@@ -21,10 +21,8 @@ _LARGEST_CORRELATION = 0.95
 
 def group_codes(groups: Any, n_samples: int) -> Codes | None:
     """(N,) numbers 0, 1, ... of the groups; None without groups."""
-    if groups is None:
-        return None
-    codes: Codes = np.unique(check_groups(groups, (n_samples,)), return_inverse=True)[1]
-    return codes.reshape(-1).astype(np.intp)
+    ids = check_groups(groups, (n_samples,))
+    return None if ids is None else np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
 
 def draw_counts(generator: np.random.Generator, counted: Codes, group: Codes | None, n_samples: int) -> Any:
