@@ -316,9 +316,9 @@ def test_function_as_a_key_has_no_address(tmp_path):
 
 def test_export_of_thresholds_that_nearly_coincide():
     onnxruntime = pytest.importorskip("onnxruntime")
-    probs = np.array([[[1.0, 0.0], [1.0, 1e-310], [0.3, 0.7], [0.6, 0.4]]] * 2)
+    probs = np.array([[[1.0, 0.0], [1.0, 2e-300], [0.3, 0.7], [0.6, 0.4]]] * 2)
     calibrator = vd.IRM().fit(probs, [0, 1, 1, 0])
-    assert np.diff(calibrator.thresholds_).min() < 1e-300
+    assert np.diff(calibrator.thresholds_).min() == 2e-300
     session = onnxruntime.InferenceSession(make_onnx(calibrator, dtype="float64").SerializeToString())
     result = session.run(["probs"], {"predictions": probs})[0]
     np.testing.assert_allclose(result, calibrator.predict_proba(probs), atol=1e-6)
@@ -611,3 +611,12 @@ def test_periods_are_numbers_of_any_length():
     periods = ["9" * 5000] * 35 + ["8"] * 5 + ["1" + "0" * 5000] * 5
     probs, labels = RNG.dirichlet([1, 1, 1], size=(3, 45)), RNG.integers(0, 3, 45)
     assert vd.evaluate(probs, labels, methods=["mean"], walk_forward=periods) is not None
+
+
+@pytest.mark.parametrize("method", ["irm", "irova", "isotonic"])
+def test_isotonic_fits_of_scores_next_to_zero(method):
+    """The line between two scores that differ by the smallest numbers there are would be infinitely steep."""
+    probs = np.array([[0.0, 1.0], [1e-310, 1.0]] * 30)
+    calibrator = vd.calibrators()[method]().fit(probs, [1, 0] * 30)
+    for smallest in (0.0, 5e-324, 3e-320, 1e-310):
+        check_call("predict_proba", calibrator.predict_proba, np.array([[smallest, 1.0]]))

@@ -14,6 +14,8 @@ from veridical.predictions.validation import Array
 
 #: Breaks ties between scores that were fitted as equal, in the order that they had.
 TIE_BREAKER = 1e-9
+#: Scores that are closer than this are one: between them, the slope of a line would be infinite.
+_LEAST_GAP = 1e-300
 
 
 def fit_steps(scores: Floats, right_scores: Floats) -> tuple[Floats, Floats]:
@@ -64,7 +66,7 @@ def fit_weighted_steps(scores: Floats, right: npt.NDArray[np.bool_], weight: Flo
 
 
 def _without_repeats(thresholds: Floats, values: Floats) -> tuple[Floats, Floats]:
-    keep = np.append(True, np.diff(thresholds) > 0)
+    keep = np.append(True, np.diff(thresholds) > _LEAST_GAP)
     return thresholds[keep], values[keep]
 
 
@@ -84,7 +86,7 @@ def check_steps(thresholds: Floats, values: Floats) -> None:
     """Raise ValueError unless this is a non-decreasing function from scores to [0, 1]."""
     check_array(thresholds, "thresholds_", (-1,), 0.0, 1.0 + 1e-5)  # means of float32 may round to just above one
     check_array(values, "values_", thresholds.shape, 0.0, 1.0)
-    check_rising(thresholds, "thresholds_")
+    check_rising(thresholds, "thresholds_", _LEAST_GAP)
     if not len(thresholds) or (np.diff(values) < 0).any():
         raise ValueError("the fitted steps do not rise from 0 to 1")
 

@@ -28,7 +28,7 @@ def check_array(
         raise ValueError(f"{what} is not made of finite numbers from {lowest:g} to {highest:g}")
 
 
-def check_rising(value: Any, what: str) -> None:
-    """Each entry must be above the one before."""
-    if (np.diff(value) <= 0).any():
+def check_rising(value: Any, what: str, gap: float = 0.0) -> None:
+    """Each entry must be above the one before, by more than ``gap``."""
+    if (np.diff(value) <= gap).any():
         raise ValueError(f"{what} does not rise")
