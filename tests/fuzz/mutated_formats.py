@@ -32,7 +32,7 @@ from veridical.errors import UnsafePickleError, VeridicalError
 
 #: docs/reference/files.md: a file that claims more than so many times its size, plus so much, is refused; tables and
 #: what is made of the scores take up to three times that.
-MULTIPLE, PLUS, TIMES = 1100, 64 << 20, 3
+MULTIPLE, PLUS, TIMES = 1100, 512 << 20, 3
 #: No allocation may be larger than this, whether its memory is used or not.
 MOST_ADDRESSES = 8 << 30
 MOST_FAILURES = 10

@@ -442,3 +442,10 @@ def test_classes_of_very_long_numbers_are_in_alphabetical_order():
     labels = ["9" * 5000, "8"] * 3
     result = vd.judge({"item": list("aabbcc"), "source": list("xyxyxy"), "label": labels})
     assert result.class_names == ("8", "9" * 5000)
+
+
+def test_gold_of_a_series_is_joined_by_its_index():
+    votes = {"item": list("aabbcc"), "source": list("xyxyxy"), "label": [0, 0, 1, 1, 0, 1]}
+    answers = pd.Series({"c": 1, "a": 0})
+    assert vd.judge(votes, answers).gold.tolist() == [0, -1, 1]
+    assert vd.judge(votes, pd.Series([1, 0, 1])).gold.tolist() == [1, 0, 1]  # an index that only counts

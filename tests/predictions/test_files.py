@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 import veridical as vd
 from veridical import errors
+from veridical.predictions.files.format_torch import load_tensors
+from veridical.predictions.files.format_torch_pickle import check_old_file
 from veridical.predictions.files.formats import FORMATS
 from veridical.predictions.validation import KINDS
 
@@ -446,3 +448,46 @@ def is_changed_by(suffix, name):
     if suffix == ".csv":
         return name != name.strip() or any(character in name for character in "\0\r\ud800")
     return (suffix == ".npz" and name.endswith("\0")) or (suffix == ".parquet" and "\ud800" in name)
+
+
+@pytest.mark.parametrize("class_axis", [2, -3])
+def test_images_have_a_label_for_each_pixel(tmp_path, rng, class_axis):
+    probs, labels = np.moveaxis(rng.dirichlet([1] * 5, size=(2, 3, 4, 4)), -1, 2), rng.integers(0, 5, (3, 4, 4))
+    np.savez(tmp_path / "images.npz", probs=probs, labels=labels)
+    predictions = vd.load(tmp_path / "images.npz", class_axis=class_axis)
+    np.testing.assert_array_equal(predictions.in_sample_shape(predictions.labels), labels)
+
+
+def test_ids_may_be_long(tmp_path):
+    ids = [f"{n:06d}" + "x" * 290 for n in range(60_000)]
+    predictions = vd.Predictions(np.full((1, 60_000, 2), 0.5), sample_ids=ids)
+    assert predictions.sample_ids[-1] == ids[-1]
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_checkpoints_hold_optimisers_and_schedules(tmp_path, is_zip):
+    network = torch.nn.Linear(3, 2)
+    optimiser = torch.optim.Adam(network.parameters())
+    schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, [3, 5])
+    facts = {"shape": torch.Size([3, 2]), "dtype": torch.float32, "device": torch.device("cpu"), "seen": {1, "a"}}
+    states = {"network": network.state_dict(), "optimiser": optimiser.state_dict(), "schedule": schedule.state_dict()}
+    path = tmp_path / "checkpoint.pt"
+    torch.save({**states, **facts, 0.5: None}, path, _use_new_zipfile_serialization=is_zip)
+    if is_zip:
+        np.testing.assert_array_equal(load_tensors(path)["network"]["bias"], network.bias.detach().numpy())
+    else:
+        check_old_file(path)
+
+
+def test_labels_may_be_short_integers(tmp_path):
+    labels = torch.tensor([0, 1, 0]).to(torch.uint16)
+    torch.save({"probs": torch.full((2, 3, 2), 0.5), "labels": labels}, tmp_path / "p.pt")
+    assert vd.load(tmp_path / "p.pt").labels.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".zarr"])
+def test_files_of_repeated_rows_are_read(tmp_path, suffix):
+    """Real predictions may be nearly the same for all samples, and pack into almost nothing."""
+    probs = np.tile(np.float32([1, 0]), (1, 400_000, 1))
+    path = vd.save(vd.Predictions(probs, np.zeros(400_000, int)), tmp_path / f"probs{suffix}")
+    assert vd.load(path).n_samples == 400_000

@@ -31,12 +31,21 @@ def read_gold(gold: Any) -> KnownAnswers | None:
         return answers_of(read_gold_columns(Path(gold)), str(gold))
     if hasattr(gold, "columns"):
         return answers_of(columns_of_frame(gold), "the table of gold labels")
+    gold = _by_index(gold)
     if isinstance(gold, Mapping):
         return {as_id(item): as_id(label) for item, label in gold.items()}
     answers = as_array(gold, "gold", "give a table, a mapping of ids to labels, or one label per item")
     if answers.ndim != 1:
         raise ShapeError(f"gold has shape {answers.shape}; give one label per item.")
     return list(answers.tolist())
+
+
+def _by_index(gold: Any) -> Any:
+    """A series as a mapping from its index, unless that only counts."""
+    index: Any = getattr(gold, "index", None)
+    if index is None or callable(index) or type(index).__name__ == "RangeIndex" or not hasattr(gold, "tolist"):
+        return gold
+    return dict(zip(index, gold.tolist(), strict=True))
 
 
 def match_gold(known: KnownAnswers | None, ballots: Ballots) -> tuple[Labels, list[str]]:

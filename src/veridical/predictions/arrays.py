@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 _NOTHING = frozenset(("NoneType", "NAType", "NaTType", "MaskedConstant"))
 #: Characters that any text may have, and bytes that an array of longer ones may take.
 _LONG_TEXT, _MOST_LONG_TEXTS = 256, 64 << 20
+#: How much larger than its texts such an array may be.
+_MOST_PADDING = 8
 #: NumPy's limit.
 MOST_AXES = 64
 
@@ -109,7 +111,8 @@ def check_texts(values: Any, what: str) -> set[type]:
     if longest <= _LONG_TEXT:
         return types
     n_texts = sum(entry.size if isinstance(entry, np.ndarray) else 1 for entry in entries)
-    if 4 * longest * n_texts > _MOST_LONG_TEXTS:
+    n_characters = sum(map(_length_of_text, {id(entry): entry for entry in entries}.values()))  # each text once
+    if longest * n_texts > max(_MOST_LONG_TEXTS // 4, _MOST_PADDING * n_characters):
         raise ShapeError(
             f"{what}: one of {n_texts:,} texts has {longest:,} characters, and each would take as much memory; "
             f"shorten it to {_LONG_TEXT}."

@@ -16,7 +16,7 @@ from veridical.predictions.container import Predictions
 #: Deflate packs at most 1,032 bytes into one; a file that claims to unpack to more than this many times its size is
 #: damaged.
 _LARGEST_RATIO = 1100
-_ALWAYS_ALLOWED = 64 << 20
+_ALWAYS_ALLOWED = 512 << 20
 
 #: A pattern of halves of characters, which UTF-8 cannot encode.
 SURROGATES = "[\ud800-\udfff]"

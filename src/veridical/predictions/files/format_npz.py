@@ -83,7 +83,9 @@ class NpzArrays:
     def check_beside(self, name: str, shape: tuple[int, ...]) -> None:
         """Refuse more labels or names than scores of this shape have samples, sources or classes."""
         header = self.header(name)
-        most = max(*shape, math.prod(shape[1:-1]), _MOST_DIMENSIONS)  # the samples of images are their pixels
+        # Images have as many samples as pixels, and at least two classes on one of their axes.
+        n_samples = math.prod(shape[1:]) // 2 if len(shape) > 3 else 0
+        most = max(*shape, n_samples, _MOST_DIMENSIONS)
         if math.prod(header.shape) > most:
             raise ShapeError(
                 f"{self._where(name)} has shape {header.shape}, and the scores have shape {shape}; save one entry per "

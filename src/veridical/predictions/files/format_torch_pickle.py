@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NoReturn
 
-from veridical.errors import FileFormatError
+from veridical.errors import FileFormatError, first_line
 
 #: Operations of a pickle: constants, the memo, tuples, lists, dictionaries, and tensors by name, storage and call.
 _OPERATIONS = (
@@ -28,22 +28,31 @@ _OPERATIONS = (
 
 
 #: How files of PyTorch before 1.6 begin; the pickles of a version, facts about the machine, and the content follow.
-_OLD_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+_OLD_START = rb"\x80[\x02\x03]\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\."
+_OLD_START_LENGTH = 15
 _OLD_PICKLES = 3
 
 
 def check_pickle(content: bytes, path: Path) -> None:
     """Refuse a pickle that makes anything but tensors and plain values."""
-    _Rehearsal(io.BytesIO(content), path).load()
+    _rehearse(io.BytesIO(content), path)
 
 
 def check_old_file(path: Path) -> None:
     """The same for a file that PyTorch before 1.6 wrote, which is not an archive."""
     with path.open("rb") as file:
-        if file.read(len(_OLD_START)) != _OLD_START:
+        if not re.fullmatch(_OLD_START, file.read(_OLD_START_LENGTH)):
             raise ValueError("it does not begin as such a file does")
         for _ in range(_OLD_PICKLES):
-            _Rehearsal(file, path).load()
+            _rehearse(file, path)
+
+
+def _rehearse(file: BinaryIO, path: Path) -> None:
+    rehearsal = _Rehearsal(file, path)
+    try:
+        rehearsal.load()
+    except TypeError as error:  # of a stand-in, about its arguments
+        rehearsal.refuse(first_line(error))
 
 
 class _Tensor:
@@ -51,17 +60,23 @@ class _Tensor:
 
 
 class _Dictionary(dict[Any, Any]):
-    """Keys are names: the hash of nested tuples can take for ever."""
+    """Keys are names and numbers: the hash of nested tuples can take for ever."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if not isinstance(key, (str, int)):
-            raise TypeError(f"a dictionary has a {type(key).__name__} for a name")
-        super().__setitem__(key, value)
+        super().__setitem__(_check_plain(key), value)
+
+
+def _check_plain(*values: Any) -> Any:
+    """The last of some values, none of which is a container or a tensor."""
+    for value in values:
+        if not (value is None or isinstance(value, (str, int, float))):
+            raise TypeError(f"a {type(value).__name__} where a name or a number belongs")
+    return values[-1] if values else None
 
 
 def _rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any, *others: Any) -> _Tensor:
     numbers = (offset, *size, *stride)
-    if not isinstance(storage, _Tensor) or not all(isinstance(number, int) for number in numbers) or len(others) > 3:
+    if not isinstance(storage, _Tensor) or not all(isinstance(number, int) for number in numbers) or len(others) > 4:
         raise TypeError("a tensor has no storage, shape or strides")
     return _Tensor()
 
@@ -70,12 +85,47 @@ def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> _Tensor:
     return _Tensor()
 
 
+def _count(counts: _Dictionary) -> _Dictionary:
+    """Stands for a Counter, as schedulers of learning rates have it."""
+    if not isinstance(counts, _Dictionary):
+        raise TypeError("a counter is not made of a dictionary")
+    return counts
+
+
+def _size(sizes: tuple[Any, ...]) -> _Tensor:
+    """Stands for a shape; of a tensor, one would be made of all its entries."""
+    if not isinstance(sizes, tuple):
+        raise TypeError("a shape is not made of a tuple")
+    _check_plain(*sizes)
+    return _Tensor()
+
+
+def _set(entries: list[Any]) -> _Tensor:
+    if not isinstance(entries, list):
+        raise TypeError("a set is not made of a list")
+    _check_plain(*entries)
+    return _Tensor()
+
+
+def _device(*parts: Any) -> _Tensor:
+    _check_plain(*parts)
+    return _Tensor()
+
+
 #: What a pickle may call -> what stands for it.
 _FUNCTIONS = {
     "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
+    "torch._utils._rebuild_tensor_v3": _rebuild_tensor,
     "torch._utils._rebuild_parameter": _rebuild_parameter,
     "collections.OrderedDict": lambda: _Dictionary(),
+    "collections.Counter": _count,
+    "torch.Size": _size,
+    "torch.device": _device,
+    "builtins.set": _set,
+    "__builtin__.set": _set,
 }
+#: What a pickle may only name: types of storages and of numbers.
+_NAMES = r"torch\.(storage\.)?\w+Storage|torch\.(float|bfloat|int|uint|complex|bool)\d*\w*"
 
 
 class _Rehearsal(pickle._Unpickler):
@@ -88,15 +138,15 @@ class _Rehearsal(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for a function, or the name of a type of storage."""
         whole = f"{module}.{name}"
-        if re.fullmatch(r"torch\.\w+Storage", whole):
+        if re.fullmatch(_NAMES, whole):
             return whole
-        return _FUNCTIONS.get(whole) or self._refuse(whole)
+        return _FUNCTIONS.get(whole) or self.refuse(whole)
 
     def persistent_load(self, pid: Any) -> _Tensor:
         """The stand-in for a storage, which is a part of the mapped file."""
         return _Tensor()
 
-    def _refuse(self, what: str = "an object") -> NoReturn:
+    def refuse(self, what: str = "something that torch.save writes with another pickle_protocol only") -> NoReturn:
         raise FileFormatError(
             f"{self._path} holds more than dense tensors ({what}), and unpickling it could run programs; convert it "
             "where you trust it: torch.save(tensor, path), or a dictionary of tensors, such as {'logits': tensor, "
@@ -110,10 +160,10 @@ class _Rehearsal(pickle._Unpickler):
         """An ordered dictionary of weights has an attribute with the versions of its modules."""
         attributes = self.stack.pop()  # type: ignore[attr-defined]
         if not isinstance(attributes, _Dictionary) or not isinstance(self.stack[-1], _Dictionary):  # type: ignore[attr-defined]
-            self._refuse()
+            self.refuse("an object with attributes")
 
     dispatch: ClassVar[dict[int, Any]] = {
-        **dict.fromkeys(range(256), _refuse),
+        **dict.fromkeys(range(256), refuse),
         **{operation[0]: pickle._Unpickler.dispatch[operation[0]] for operation in _OPERATIONS},
         pickle.EMPTY_DICT[0]: _start_dictionary,
         pickle.BUILD[0]: _give_attributes,
