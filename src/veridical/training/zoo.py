@@ -36,7 +36,7 @@ from veridical.training.devices import preserve_random_state
 LAYOUTS = ("veridical", "pytorch-ensembles")
 
 _SUFFIXES = (".safetensors", ".pt", ".pth", ".pth.tar", ".ckpt")
-_WRAPPERS = ("state_dict", "model_state")
+_WRAPPERS = ("state_dict", "model_state", "model_state_dict", "model")
 
 #: Normalisation of the images that the zoo's CIFAR networks were trained on, by the method in the file's name:
 #: CIFAR-10's (for CIFAR-100 too), CIFAR-100's for cyclic methods, ImageNet's for fast geometric ensembles.
