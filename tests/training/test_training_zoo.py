@@ -50,7 +50,7 @@ def test_zoo_network_computes_the_same(tmp_path: Path, arch: str) -> None:
     assert not ours.training
 
 
-@pytest.mark.parametrize("wrapper", ["state_dict", "model_state", None])
+@pytest.mark.parametrize("wrapper", ["state_dict", "model_state", "model_state_dict", "model", None])
 def test_state_dict_may_be_wrapped(tmp_path: Path, wrapper: str | None) -> None:
     state = PreResNet(110, 10).state_dict()
     path = tmp_path / "net.pth"
