@@ -6,7 +6,7 @@ from programs import veridical_in_process
 
 import veridical as vd
 from veridical import errors
-from veridical._names import natural_order, printable, shortened
+from veridical._names import natural_order, one_line, printable, shortened
 
 HOSTILE = ["\x1b]0;owned\x07cat", "two\nlines", "\x9b31mred", "half \ud800", "\u202egnp.exe", "\u200fgnp", "a\u200bb"]
 
@@ -79,3 +79,7 @@ def test_tables_with_very_long_names_are_cut(tmp_path):
     assert "…" in done.stdout
     assert len(done.stdout) < 10_000
     assert long in veridical_in_process("inspect", path, "--json").stdout
+
+
+def test_messages_have_no_addresses():
+    assert one_line(f"{object()} is not a label.") == "<object> is not a label."

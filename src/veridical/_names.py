@@ -21,6 +21,8 @@ def printable(name: str) -> str:
     return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), name)
 
 
+#: How Python writes objects that have no text of their own.
+_ADDRESS = re.compile(" object at 0x[0-9a-fA-F]+>")
 #: The most characters of a word in a message, of a message, of a name in a table, and of any other cell.
 _WORD, _MESSAGE, NAME, CELL = 300, 2000, 200, 200
 #: Names are similar if this share of their letters is the same, in the same order.
@@ -42,7 +44,8 @@ def shortened(text: str, most: int = NAME) -> str:
 
 
 def one_line(message: str) -> str:
-    """A message that a terminal can take, with the middle of very long names left out."""
+    """A message that a terminal can take, without addresses in memory and the middle of very long names."""
+    message = _ADDRESS.sub(">", message)
     if len(message) > _WORD:
         message = re.sub(rf"\S{{{_WORD},}}", lambda match: shortened(match[0], _WORD), message)
     return printable(shortened(message, _MESSAGE))
