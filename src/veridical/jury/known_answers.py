@@ -18,6 +18,7 @@ from veridical.jury.ballots import Ballots
 from veridical.jury.columns import answers_of, columns_of_frame, read_gold_columns
 from veridical.jury.ids import as_id, match_ids
 from veridical.predictions.arrays import as_array, is_whole_number
+from veridical.predictions.frames import index_of
 
 #: Item -> answer, or one answer per item.
 KnownAnswers = Mapping[str, str] | Sequence[Any]
@@ -42,8 +43,8 @@ def read_gold(gold: Any) -> KnownAnswers | None:
 
 def _by_index(gold: Any) -> Any:
     """A series as a mapping from its index, unless that only counts."""
-    index: Any = getattr(gold, "index", None)
-    if index is None or callable(index) or type(index).__name__ == "RangeIndex" or not hasattr(gold, "tolist"):
+    index = index_of(gold)
+    if index is None or not hasattr(gold, "tolist"):
         return gold
     return dict(zip(index, gold.tolist(), strict=True))
 

@@ -32,6 +32,12 @@ def is_frame(values: Any) -> bool:
     return hasattr(values, "columns") and hasattr(values, "to_numpy")
 
 
+def index_of(values: Any) -> Any:
+    """The index of a data frame or a series, if it has one that is more than a count; lists have a method so called."""
+    index = getattr(values, "index", None)
+    return None if callable(index) or type(index).__name__ == "RangeIndex" else index
+
+
 def frame_of(s: int, frame: Any) -> Frame:
     """The content of source ``s``, a data frame of numbers."""
     where = f"source {s}"
@@ -39,8 +45,8 @@ def frame_of(s: int, frame: Any) -> Frame:
     values = np.asarray(frame.to_numpy())
     if values.dtype.kind not in "fiub":
         values = np.stack([_column_of(frame, name, where) for name in frame.columns], axis=1)
-    index = getattr(frame, "index", None)  # Polars has none
-    if index is None or type(index).__name__ == "RangeIndex":
+    index = index_of(frame)
+    if index is None:
         return Frame(where, values, columns, None)
     return Frame(where, values, columns, check_sample_ids(list(index), len(values), f"the index of {where}"))
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from veridical._warn import warn_caller
 from veridical.errors import FileFormatError, InvalidInputError, LabelError, UnmatchedIdWarning, shown
 from veridical.predictions.arrays import Array, as_array, is_missing, is_whole_number
-from veridical.predictions.frames import is_frame
+from veridical.predictions.frames import index_of, is_frame
 
 #: What to say where labels are needed.
 LABELS_NEEDED = (
@@ -193,8 +193,8 @@ def _as_table(labels: Any, samples: Samples) -> LabelTable | None:
         return labels
     if isinstance(labels, Mapping):
         return LabelTable(list(labels), _objects(list(labels.values())))
-    index: Any = getattr(labels, "index", None)
-    if index is None or callable(index) or type(index).__name__ == "RangeIndex" or samples.ids is None:
+    index = index_of(labels)
+    if index is None or samples.ids is None:
         return None
     return LabelTable(list(index), np.asarray(labels), "the index of labels")
 

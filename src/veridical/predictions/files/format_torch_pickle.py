@@ -125,7 +125,7 @@ _FUNCTIONS = {
     "__builtin__.set": _set,
 }
 #: What a pickle may only name: types of storages and of numbers.
-_NAMES = r"torch\.(storage\.)?\w+Storage|torch\.(float|bfloat|int|uint|complex|bool)\d*\w*"
+_NAMES = r"torch\.(storage\.)?\w+Storage|torch\.(float|bfloat|int|uint|complex|bool)\w*"
 
 
 class _Rehearsal(pickle._Unpickler):
