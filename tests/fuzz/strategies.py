@@ -84,6 +84,7 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "legend": _choice(True, False),
     "loss": _choice("nll", "mse"),
     "loss_bins": _choice("scores", "fixed", "moving"),
+    "limits": _choice(None, (0.0, 1.0), [-1, 3]),
     "lowest": _choice(None, 0.0, 0.5),
     "margin": _choice(1e-6, 0.0, 0.1),
     "matrix": lambda case: st.just(np.eye(case.n_sources)),

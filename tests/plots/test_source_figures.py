@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgba
 import veridical as vd
 from veridical import errors, plots
 from veridical.evaluation.source_value import Effect, SourceValue, SourceValues
-from veridical.plots.sources import matrix_legend
+from veridical.plots.sources import matrix_legend, round_limits
 from veridical.plots.style import COLOURS
 
 
@@ -100,7 +100,8 @@ def test_dependence_matrix_of_an_inspection_shows_agreement_and_names(prediction
     inspection = vd.inspect(predictions)
     ax = plots.dependence_matrix(inspection)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "noise", "d"]
-    assert cells(ax) == cells(plots.dependence_matrix(np.array(inspection.agreement)))
+    agreement = np.array(inspection.agreement)
+    assert cells(ax) == cells(plots.dependence_matrix(agreement, limits=round_limits(agreement)))
     renamed = plots.dependence_matrix(inspection, list("wxyz"))
     assert [label.get_text() for label in renamed.get_xticklabels()] == list("wxyz")
 
@@ -116,7 +117,7 @@ def test_dependence_matrix_has_one_level_per_sixth_of_the_range():
         0.6,
     )
     expected = {(1, 0): 0, (2, 0): 1, (0, 1): 2, (2, 1): 3, (0, 2): 4, (1, 2): 5}
-    drawn = cells(plots.dependence_matrix(matrix))
+    drawn = cells(plots.dependence_matrix(matrix, limits=(0, 0.6)))
     assert drawn == {to_rgba(COLOURS[f"level-{level}"][0]): [cell] for cell, level in expected.items()}
 
 
@@ -124,12 +125,33 @@ def test_dependence_matrix_ignores_the_diagonal_and_unknown_pairs():
     matrix = np.array([[9.0, 0.2, np.nan], [0.2, -7.0, 0.4], [0.4, 0.4, np.nan]])
     ax = plots.dependence_matrix(matrix)
     assert sum(len(corners) for corners in cells(ax).values()) == 5
-    assert ax.get_legend().get_texts()[0].get_text() == "20.0–23.3%"
+    assert ax.get_legend().get_texts()[0].get_text() == "0–17%"
 
 
 def test_matrix_legend_of_equal_values_is_one_entry():
-    assert matrix_legend(np.full((3, 3), 0.5)) == [("level-0", "50.0%")]
     assert matrix_legend(np.array([[1.0, 3.0], [3.0, 1.0]])) == [("level-0", "3")]
+
+
+def test_dependence_matrix_of_shares_has_a_fixed_scale():
+    noise = np.array([[1.0, 0.0, 0.001], [0.0, 1.0, 0.0], [0.001, 0.0, 1.0]])
+    ax = plots.dependence_matrix(noise)
+    assert set(cells(ax)) == {to_rgba(COLOURS["level-0"][0])}
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["0–17%", "17–33%", "33–50%", "50–67%", "67–83%", "83–100%"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0.873, 0.888, (0.87, 0.93)), (0.98, 1.0, (0.94, 1.0)), (0.42, 0.51, (0.42, 0.54)), (0.1, 0.95, (0.0, 1.0))],
+)
+def test_round_limits_hold_all_shares_in_steps_of_a_hundredth_at_least(low, high, expected):
+    assert round_limits(np.array([[1.0, low], [high, 1.0]])) == expected
+
+
+@pytest.mark.parametrize("limits", [(1, 0), (0, 0), (0,), (0, np.inf), "wide", 3])
+def test_dependence_matrix_rejects_other_limits(limits):
+    with pytest.raises(errors.VeridicalError, match="limits"):
+        plots.dependence_matrix(np.eye(2), limits=limits)
 
 
 def test_dependence_matrix_without_legend_and_on_given_axes():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veridical.combine import discover
-from veridical.errors import NotFiniteError, ParameterError, ShapeError
+from veridical.errors import NotFiniteError, ParameterError, ShapeError, shown
 from veridical.evaluation.curves import Disagreement
 from veridical.evaluation.inspection import Inspection, inspect
 from veridical.evaluation.source_value import SourceValues
@@ -114,15 +114,26 @@ def _name_outlier(axes: Axes, inspection: Inspection, x: float) -> None:
 
 @styled
 def dependence_matrix(
-    matrix: Any, names: Sequence[str] | None = None, *, legend: bool = True, ax: Axes | None = None
+    matrix: Any,
+    names: Sequence[str] | None = None,
+    *,
+    limits: tuple[float, float] | None = None,
+    legend: bool = True,
+    ax: Axes | None = None,
 ) -> Axes:
     """A matrix of what pairs of sources have in common, such as how often they name the same label.
+
+    Colours have a fixed meaning: chance differences between sources that are all alike do not look like structure.
 
     Parameters
     ----------
     matrix : (S, S) array, or Inspection
         Of an inspection, the agreement of its sources.  The diagonal is not shown.
     names : sequence of S names, optional
+    limits : (low, high), optional
+        Where the weakest colour begins and the strongest ends; values beyond them have these two.  By default 0 and 1
+        where all values lie between, as shares do, otherwise the least and the largest value; of an inspection, round
+        steps of a hundredth at least.
     legend : bool
         Add the meaning of colours.
     ax : matplotlib Axes, optional
@@ -139,7 +150,7 @@ def dependence_matrix(
     >>> [label.get_text() for label in ax.get_xticklabels()]
     ['a', 'b']
     """
-    if isinstance(matrix, Inspection):
+    if of_inspection := isinstance(matrix, Inspection):
         names = matrix.data.source_names if names is None else names
         matrix = matrix.agreement
     values = as_numbers(matrix, "matrix").astype(np.float64)
@@ -148,18 +159,19 @@ def dependence_matrix(
         raise ShapeError(f"matrix has shape {values.shape}; give one row and one column per source, two at least.")
     if np.isinf(values).any() or np.isnan(_between(values)).all():
         raise NotFiniteError("matrix is infinite somewhere or NaN everywhere; give numbers, and NaN for unknown pairs.")
+    limits = round_limits(values) if of_inspection and limits is None else _check_limits(limits)
     names = check_names(names, n_sources, "source") or [f"source {s}" for s in range(n_sources)]
     axes = axes_or_new(ax, 4.8, 4.5)
     size = letter_size(n_sources)
     labels = [shortened(name, 18) if n_sources <= NAMED_UP_TO else "" for name in names]
     positions = np.arange(n_sources + 1)
-    fill_cells(axes, positions, positions, _matrix_roles(values))
+    fill_cells(axes, positions, positions, _matrix_roles(values, limits))
     axes.set(xlim=(0, n_sources), ylim=(n_sources, 0))
     axes.set_xticks(positions[:-1] + 0.5, labels, rotation=90, fontsize=size)
     axes.set_yticks(positions[:-1] + 0.5, labels, fontsize=size)
     axes.tick_params(length=0, pad=2)
     if legend:
-        legend_of_colours(axes, matrix_legend(values), loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        legend_of_colours(axes, matrix_legend(values, limits), loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return axes
 
 
@@ -173,10 +185,39 @@ def _between(matrix: Array) -> Array:
     return matrix[~np.eye(len(matrix), dtype=bool)]
 
 
-def _matrix_roles(matrix: Array) -> list[list[str | None]]:
+def _check_limits(limits: Any) -> tuple[float, float] | None:
+    """Two increasing numbers."""
+    if limits is None:
+        return None
+    ends = as_numbers(limits, "limits").astype(np.float64)
+    if ends.shape != (2,) or not np.isfinite(ends).all() or ends[0] >= ends[1]:
+        raise ParameterError(f"limits is {shown(limits)}; give two increasing numbers, such as (0, 1).")
+    return float(ends[0]), float(ends[1])
+
+
+def _colour_bounds(matrix: Array, limits: tuple[float, float] | None) -> Array:
+    """(N_LEVELS + 1,) where each colour begins and ends."""
     between = _between(matrix)
     low, high = float(np.nanmin(between)), float(np.nanmax(between))
-    levels = np.clip((matrix - low) / ((high - low) / N_LEVELS or 1.0), 0, N_LEVELS - 1)
+    if limits is None:
+        limits = (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+    return np.linspace(*limits, N_LEVELS + 1)
+
+
+def round_limits(matrix: Array) -> tuple[float, float]:
+    """Limits for shares that are close together: round steps, of a hundredth at least, that hold all of them."""
+    between = _between(matrix)
+    low, high = 100 * float(np.nanmin(between)), 100 * float(np.nanmax(between))
+    for step in (1, 2, 5, 10):
+        start = min(step * math.floor(low / step), 100 - N_LEVELS * step)
+        if start + N_LEVELS * step >= high - 1e-9 and start >= 0:
+            return start / 100, (start + N_LEVELS * step) / 100
+    return 0.0, 1.0
+
+
+def _matrix_roles(matrix: Array, limits: tuple[float, float] | None) -> list[list[str | None]]:
+    bounds = _colour_bounds(matrix, limits)
+    levels = np.clip((matrix - bounds[0]) / ((bounds[-1] - bounds[0]) / N_LEVELS or 1.0), 0, N_LEVELS - 1)
     hidden = np.eye(len(matrix), dtype=bool) | np.isnan(matrix)
     return [
         [None if skip else f"level-{int(level)}" for level, skip in zip(*line, strict=True)]
@@ -184,12 +225,12 @@ def _matrix_roles(matrix: Array) -> list[list[str | None]]:
     ]
 
 
-def matrix_legend(matrix: Array) -> list[tuple[str, str]]:
+def matrix_legend(matrix: Array, limits: tuple[float, float] | None = None) -> list[tuple[str, str]]:
     """(role of the colour, which values have it)."""
     between = _between(matrix)
     in_percent = np.nanmin(between) >= 0 and np.nanmax(between) <= 1
-    bounds = np.linspace(np.nanmin(between), np.nanmax(between), N_LEVELS + 1)
-    texts = [f"{100 * bound:.1f}" if in_percent else f"{bound:.3g}" for bound in bounds]
+    bounds = _colour_bounds(matrix, limits)
+    texts = [f"{100 * bound:.0f}" if in_percent else f"{bound:.3g}" for bound in bounds]
     unit = "%" if in_percent else ""
     if bounds[0] == bounds[-1]:
         return [("level-0", f"{texts[0]}{unit}")]

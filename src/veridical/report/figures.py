@@ -152,7 +152,8 @@ def has_agreement(data: ReportData) -> bool:
 
 def agreement_legend(data: ReportData) -> list[tuple[str, str]]:
     """(role of the colour, which shares have it)."""
-    return sources.matrix_legend(_shown_agreement(data)[0])
+    matrix = _shown_agreement(data)[0]
+    return sources.matrix_legend(matrix, sources.round_limits(matrix))
 
 
 def draw_agreement(data: ReportData) -> Drawing:
@@ -161,7 +162,7 @@ def draw_agreement(data: ReportData) -> Drawing:
     longest = max(len(shortened(name, 18)) for name in names) if len(names) <= sources.NAMED_UP_TO else 0
     margin = 0.16 + 0.0088 * sources.letter_size(len(names)) * longest
     figure, axes = new_axes(4.5, 4.5, left=margin, bottom=margin)
-    sources.dependence_matrix(matrix, names, legend=False, ax=axes)
+    sources.dependence_matrix(matrix, names, limits=sources.round_limits(matrix), legend=False, ax=axes)
     texts = [["no samples in common" if np.isnan(v) else f"{100 * v:.1f}%" for v in row] for row in matrix]
     hover = {"kind": "agreement", "names": names, "values": texts}
     between = np.where(np.eye(len(names)), np.nan, matrix)
