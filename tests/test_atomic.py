@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import veridical as vd
 from veridical._atomic import atomic_directory, atomic_file, storage_errors, write_atomically
 from veridical.errors import StorageError, VeridicalError
 
@@ -132,3 +134,87 @@ def test_directory_survives_a_kill_after_any_step(tmp_path: Path, n_steps: int) 
     )
     subprocess.run([sys.executable, "-c", program, tmp_path / "store"], check=False)
     assert _content(tmp_path / "store") in ({"file": b"first"}, {"file": b"second"})
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_replaced_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "result"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    write_atomically(path, b"new")
+    assert (path.read_bytes(), _mode(path)) == (b"new", mode)
+
+
+def test_replaced_directory_keeps_its_modes(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    _write_directory(store, b"old")
+    store.chmod(0o750)
+    (store / "file").chmod(0o600)
+    _write_directory(store, b"new")
+    assert (_content(store), _mode(store), _mode(store / "file")) == ({"file": b"new"}, 0o750, 0o600)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give files away")
+def test_replaced_file_keeps_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "result"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    os.chown(path, 1234, 2345)
+    write_atomically(path, b"new")
+    assert (path.stat().st_uid, path.stat().st_gid, _mode(path)) == (1234, 2345, 0o640)
+
+
+def test_other_group_may_do_no_more_than_everyone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "result"
+    path.write_bytes(b"old")
+    path.chmod(0o664)
+    monkeypatch.setattr("veridical._atomic._give_away", lambda path, owner: False)
+    # As if the file belonged to somebody else.
+    before = path.lstat()
+    foreign = os.stat_result((*before[:5], before.st_gid + 1, *before[6:10]))
+    lstat = Path.lstat
+    monkeypatch.setattr(Path, "lstat", lambda self: foreign if self == path else lstat(self))
+    write_atomically(path, b"new")
+    monkeypatch.undo()
+    assert _mode(path) == 0o644
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_links_are_followed(tmp_path: Path, exists: bool) -> None:
+    (tmp_path / "data").mkdir()
+    link, target = tmp_path / "latest", tmp_path / "data" / "run-7"
+    (tmp_path / "middle").symlink_to("data/run-7")
+    link.symlink_to("middle")
+    for write, read in ((write_atomically, Path.read_bytes), (_write_directory, lambda path: _content(path)["file"])):
+        if exists:
+            write(target, b"old")
+        write(link, b"new")
+        assert link.is_symlink()
+        assert read(target) == b"new"
+        assert sorted(os.listdir(tmp_path)) == ["data", "latest", "middle"]
+        assert os.listdir(tmp_path / "data") == ["run-7"]
+        target.unlink() if target.is_file() else shutil.rmtree(target)
+
+
+def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(StorageError, match="is a link that leads in a circle; remove it"):
+        write_atomically(tmp_path / "one", b"x")
+    assert (tmp_path / "one").is_symlink()
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "zarr", "npy"])
+def test_links_to_predictions_are_followed(tmp_path: Path, suffix: str) -> None:
+    link, target = tmp_path / f"latest.{suffix}", tmp_path / "data" / f"run.{suffix}"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    predictions = vd.Predictions([[[0.5, 0.5], [0.25, 0.75]]])
+    for _ in range(2):  # where the link leads nowhere, and where it leads to a result
+        vd.save(predictions, link)
+        assert link.is_symlink()
+        assert vd.load(target).values.tolist() == predictions.values.tolist()

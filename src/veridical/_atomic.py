@@ -1,7 +1,8 @@
 """Files that are complete or absent.
 
 Everything is written under a temporary name in the same directory, flushed to the disk, and renamed; a full disk, a
-kill or an exception leaves the previous file unchanged.
+kill or an exception leaves the previous file unchanged.  A link is followed: what it leads to is replaced.  What
+replaces something gets its mode, owner and group.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -66,9 +68,9 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     StorageError
         The file cannot be written: no space, no permission, no such directory.
     """
-    target = as_path(path)
     temporary: Path | None = None
-    with storage_errors(target):
+    with storage_errors(as_path(path)):
+        target = end_of_links(as_path(path))
         _check_replaceable(target)
         try:
             descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -77,8 +79,9 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            _give_usual_permissions(temporary)
-            os.replace(temporary, target)
+            if not target.exists():
+                _give_usual_permissions(temporary)
+            move_into_place(temporary, target)
             temporary = None
         finally:
             if temporary is not None:
@@ -105,25 +108,47 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     StorageError
         The directory cannot be written.
     """
-    target = as_path(path)
-    with storage_errors(target), tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
-        fresh, aside = Path(name) / "new", Path(name) / "old"
-        fresh.mkdir()
-        yield fresh
-        move_into_place(fresh, target, aside)
+    with storage_errors(as_path(path)):
+        target = end_of_links(as_path(path))
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+            fresh = Path(name) / "new"
+            fresh.mkdir()
+            yield fresh
+            move_into_place(fresh, target)
 
 
-def move_into_place(fresh: Path, target: Path, aside: Path) -> None:
-    """Give a file or directory the name ``target``; what had that name is removed or moved to ``aside`` or ``fresh``.
+def end_of_links(path: Path) -> Path:
+    """What is written where a result is to be called ``path``: where a chain of links ends, whether it exists or not.
+
+    Raises
+    ------
+    StorageError
+        The links lead in a circle.
+    """
+    if not path.is_symlink():
+        return path
+    end = Path(os.path.realpath(path))
+    if end.is_symlink():
+        raise StorageError(f"{path} is a link that leads in a circle; remove it or choose another name.")
+    return end
+
+
+def move_into_place(fresh: Path, target: Path) -> None:
+    """Give a file or directory the name ``target``, and mode, owner and group of what had that name.
+
+    A directory of that name is called ``fresh`` afterwards, or "old" beside it; a file is removed.
 
     Raises
     ------
     OSError
         It cannot be renamed; ``target`` is what it was.
     """
+    if target.exists():
+        _take_over_access(fresh, target)
     if not target.exists() or fresh.is_file():
         fresh.replace(target)
     elif not _exchange(fresh, target):
+        aside = fresh.with_name("old")
         target.rename(aside)
         try:
             fresh.rename(target)
@@ -164,6 +189,29 @@ _UMASK = _read_umask()
 def _give_usual_permissions(path: Path) -> None:
     """Temporary files are private; a result gets the permissions of any other new file."""
     path.chmod(0o666 & ~_UMASK)
+
+
+def _take_over_access(fresh: Path, previous: Path) -> None:
+    """Mode, owner and group of ``previous``, as far as this user may give them; in directories, entry by entry."""
+    before, now = previous.lstat(), fresh.lstat()
+    if stat.S_IFMT(before.st_mode) != stat.S_IFMT(now.st_mode):
+        return
+    for entry in fresh.iterdir() if fresh.is_dir() else ():
+        if os.path.lexists(previous / entry.name):
+            _take_over_access(entry, previous / entry.name)
+    mode = stat.S_IMODE(before.st_mode) & ~stat.S_ISUID
+    if (before.st_uid, before.st_gid) != (now.st_uid, now.st_gid) and not _give_away(fresh, before):
+        mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3  # another group may do what everyone may
+    fresh.chmod(mode)
+
+
+def _give_away(path: Path, owner: os.stat_result) -> bool:
+    """Give a file the owner and the group of another; whether it has the group now, which others than root may set."""
+    for user in (owner.st_uid, -1):
+        with suppress(OSError):
+            os.chown(path, user, owner.st_gid)
+            return True
+    return False
 
 
 def _sentence(target: Path, error: OSError) -> str:

@@ -120,6 +120,20 @@ class TestApply:
             assert np.array_equal(loaded.values[0], written.probs[:])
             assert np.array_equal(loaded.labels, opened.labels)
 
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_link_and_mode_of_the_result_are_kept(self, opened, calibrator, tmp_path, target):
+        (tmp_path / "results" / "data").mkdir(parents=True)
+        link, place = tmp_path / "results" / target, tmp_path / "results" / "data" / "run-7"
+        link.symlink_to("data/run-7")
+        scale.apply_calibrator(calibrator, opened, out=link)  # the link leads nowhere
+        place.chmod(0o700)
+        first = contents(place)
+        scale.apply_calibrator(calibrator, opened, out=link)
+        assert link.is_symlink()
+        assert sorted(os.listdir(link.parent)) == ["data", target]
+        assert os.listdir(place.parent) == ["run-7"]
+        assert (contents(place), place.stat().st_mode & 0o777) == (first, 0o700)
+
     def test_progress_has_throughput(self, opened, calibrator):
         calls = []
         scale.apply_calibrator(calibrator, opened, progress=lambda *call: calls.append(call))

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.lib import format as npy_format
 
-from veridical._atomic import as_path, move_into_place, storage_errors, write_atomically
+from veridical._atomic import as_path, end_of_links, move_into_place, storage_errors, write_atomically
 from veridical._extras import require
 from veridical._json import read_json, to_json
 from veridical.errors import CorruptFileError, FileFormatError, ParameterError, StorageError, shown
@@ -130,7 +130,9 @@ class BlockOutput:
         self.target = check_block_target(target)
         suffix = self.target.suffix.lower()
         self.specs = dict(specs)
-        self.folder = self.target.parent / f".{self.target.name}.partial"
+        with storage_errors(self.target):
+            self._place = end_of_links(self.target)
+        self.folder = self._place.parent / f".{self._place.name}.partial"
         self.arrays_path = self.folder / ("arrays.zarr" if suffix == ".zarr" else "arrays")
         self._job = {**job, "block_size": block_size, "arrays": {n: [*s.shape] for n, s in self.specs.items()}}
         self.blocks_done: int = self._read_progress() if resume else 0
@@ -156,13 +158,13 @@ class BlockOutput:
         if self.folder.exists():
             shutil.rmtree(self.folder)
         needed = sum(spec.n_bytes for spec in self.specs.values())
-        free = shutil.disk_usage(self.target.parent or Path()).free
+        free = shutil.disk_usage(self._place.parent).free
         if needed > free and self.target.suffix.lower() != ".zarr":  # which compresses
             raise StorageError(
                 f"there is no space to write {self.target}: it needs {needed / 1e9:.3g} GB and {free / 1e9:.3g} GB are "
                 "free; free some space or choose another directory."
             )
-        self.folder.mkdir()
+        self.folder.mkdir(mode=0o700)  # the result may replace a private one
         self.arrays_path.mkdir()
 
     def _open(self, block_size: int) -> dict[str, Any]:
@@ -229,7 +231,7 @@ class BlockOutput:
                     np.save(self.arrays_path / f"{name}.npy", values)
             if suffix == ".npz":
                 result = self._zip()
-            move_into_place(result, self.target, self.folder / "old")
+            move_into_place(result, self._place)
             shutil.rmtree(self.folder)
 
     def _add_to_group(self, extra: Mapping[str, Array], attributes: Mapping[str, Any]) -> None:
