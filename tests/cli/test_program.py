@@ -31,7 +31,14 @@ def folder(tmp_path_factory):
     labels = np.array([rng.choice(3, p=row) for row in probs.mean(axis=0)])
     np.save(folder / "p.npy", probs)
     np.save(folder / "y.npy", labels)
-    np.savez(folder / "months.npz", probs=probs, labels=labels, month=np.repeat([1, 2], 40), group=np.arange(80) % 4)
+    np.savez(
+        folder / "months.npz",
+        probs=probs,
+        labels=labels,
+        month=np.repeat([1, 2], 40),
+        group=np.arange(80) % 4,
+        name=np.repeat(["Jan", "Feb"], 40),
+    )
     vd.Temperature().fit(probs, labels).save(folder / "cal.json")
     return folder
 
@@ -136,6 +143,8 @@ def test_warning_is_a_note_on_stderr(folder, tmp_path):
         (("evaluate", "p.npy", "-y", "y.npy", "--block-memory", "1M", "--intervals"), "bootstrap intervals need all"),
         (("evaluate", "p.npy", "-y", "y.npy", "--groups", "month"), "has no column 'month'"),
         (("evaluate", "months.npz", "--walk-forward", "week"), "week"),
+        (("evaluate", "months.npz", "--walk-forward", "name"), "appear: Jan, Feb). Pass period_order="),
+        (("evaluate", "months.npz", "--period-order", "appearance"), "--walk-forward, which is missing"),
         (("apply", "cal.json", "p.npy", "-o", "OUT.npz", "--resume"), "give --block-memory, too"),
         (("evaluate", "p.npy", "-y", "y.npy", "--workers", "0"), "0 is not in the range"),
         (("calibrate", "p.npy", "-y", "y.npy", "-o", "OUT.json", "--report", "OUT.json"), r".html"),
@@ -157,10 +166,11 @@ def test_options_that_do_not_go_together_are_rejected(folder, tmp_path, argument
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_walk_forward_takes_its_periods_from_a_column(folder):
+@pytest.mark.parametrize("periods", [["month"], ["name", "--period-order", "appearance"]], ids=["month", "name"])
+def test_walk_forward_takes_its_periods_from_a_column(folder, periods):
     done = veridical(
-        "evaluate", folder / "months.npz", "-m", "mean,temperature", "--walk-forward", "month", "--no-floors",
-        "--no-intervals", "--json",
+        "evaluate", folder / "months.npz", "-m", "mean,temperature", "--no-floors", "--no-intervals", "--json",
+        "--walk-forward", *periods,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     content = json.loads(done.stdout)

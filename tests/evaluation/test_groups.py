@@ -12,7 +12,6 @@ import veridical as vd
 from veridical import errors, metrics
 from veridical.cli.commands import program
 from veridical.evaluation.engine import Engine, half_split
-from veridical.evaluation.walk_forward import period_splits
 from veridical.metrics.groups import correlation_within_groups
 from veridical.metrics.sample import Sample
 from veridical.predictions.splitting import fold_indices
@@ -122,17 +121,6 @@ def test_evaluation_uses_groups(predictions, groups):
     assert (effects[0].high - effects[0].low) > 1.5 * (effects[1].high - effects[1].low)
 
 
-def test_periods_are_in_natural_order():
-    months = np.repeat(["2024-10", "2024-2", "2024-1"], 40)
-    splits = period_splits(months)
-    assert [set(months[split.scored_on]) for split in splits] == [{"2024-2"}, {"2024-10"}]
-    assert set(months[splits[1].fitted_on]) == {"2024-1", "2024-2"}
-    numbers = np.repeat([10, 9], 40)
-    assert set(numbers[period_splits(numbers)[0].scored_on]) == {10}
-    with pytest.raises(errors.ShapeError, match="at least 30 labelled samples before the last period"):
-        period_splits(np.repeat([1, 2], 10))
-
-
 def test_walk_forward_fits_on_the_past_only(rng, predictions):
     periods = np.repeat([1, 2, 3, 4], 100)
     evaluation = vd.evaluate(
@@ -155,8 +143,11 @@ def test_walk_forward_fits_on_the_past_only(rng, predictions):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
-def test_walk_forward_command_reads_a_column(tmp_path, predictions, suffix):
+@pytest.mark.parametrize("dates", [False, True], ids=["texts", "dates"])
+def test_walk_forward_command_reads_a_column(tmp_path, predictions, suffix, dates):
     months = np.repeat(["2024-9", "2024-10", "2024-11", "2024-12"], 100)
+    if dates:
+        months = pd.to_datetime(months).to_numpy()
     path = str(tmp_path / f"p{suffix}")
     if suffix == ".npz":
         np.savez(path, probs=predictions.values, labels=predictions.labels, month=months)
@@ -169,7 +160,11 @@ def test_walk_forward_command_reads_a_column(tmp_path, predictions, suffix):
         table = pd.concat(frames)
         table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path, index=False)
     loaded = vd.load(path, group_column="month")
-    assert loaded.groups.tolist() == months.tolist()
+    texts = months.astype("M8[D]").astype(str).tolist() if dates else months.tolist()
+    midnight = " 00:00:00" if dates and suffix == ".parquet" else ""
+    assert loaded.groups.tolist() == [text + midnight for text in texts]
+    vd.save(loaded, tmp_path / "again.npz")
+    assert vd.load(tmp_path / "again.npz").groups.tolist() == loaded.groups.tolist()
     expected = vd.evaluate(loaded, methods=["temperature"], walk_forward=True, floors=False)
     options = ["evaluate", path, "--methods", "temperature", "--no-intervals", "--no-floors", "--json"]
     for option in ("--walk-forward", "--time-column"):

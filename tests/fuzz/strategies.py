@@ -107,6 +107,7 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "objective": _choice("confidence", "distribution"),
     "off_diagonal": _choice(10.0, 0.0, 1e9),
     "penalty": _choice(1.0, 0.0, 1e9),
+    "period_order": _choice("value", "appearance"),
     "predictions": lambda case: st.just(case.ensemble),
     "probs": lambda case: st.just(case.vectors),
     "progress": _choice(None),

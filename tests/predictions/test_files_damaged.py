@@ -222,7 +222,7 @@ def npy(shape, descr="'<f4'", content=b"", order="False", version=1):
         (npy("(2, 3)", descr="'|V2'", content=bytes(12)), "has dtype .V2; save real numbers"),
         (npy("(2, 3)", descr="'<U0'"), "has dtype"),
         (npy("(2, 3, 2)", descr="'<c8'", content=bytes(96)), "has dtype complex64; give real numbers"),
-        (npy("(2, 3)", descr="'<M8[s]'"), "cannot be parsed"),
+        (npy("(2, 3)", descr="'<M9[s]'"), "cannot be parsed"),
         (npy("__import__('os').system('false')"), "without dtype, order or shape"),
     ],
 )

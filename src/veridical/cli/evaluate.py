@@ -33,6 +33,11 @@ from veridical.predictions import Predictions
     help="Fit on earlier periods and score the next; a column (.npz: array) of PRED holds the period.",
 )
 @click.option(
+    "--period-order",
+    type=click.Choice(["value", "appearance"]),
+    help="Periods by what they mean (default), or, for texts such as Jan, as they first appear.",
+)
+@click.option(
     "--intervals/--no-intervals", default=None, help="Bootstrap intervals (95 %); default, unless read in blocks."
 )
 @click.option("--floors/--no-floors", default=True, show_default=True, help="Noise floors of calibration errors.")
@@ -43,6 +48,7 @@ from veridical.predictions import Predictions
 def command(
     methods: list[str] | None,
     time_column: str | None,
+    period_order: str | None,
     intervals: bool | None,
     floors: bool,
     seed: int,
@@ -75,6 +81,10 @@ def command(
             raise ParameterError("--walk-forward takes its periods as the groups; leave --groups out.")
         source["group_column"] = time_column
         walk_forward["walk_forward"] = True
+    if period_order is not None:
+        if time_column is None:
+            raise ParameterError("--period-order is the order of the periods of --walk-forward, which is missing.")
+        walk_forward["period_order"] = period_order
     predictions = read_in_blocks(**source, workers=workers)
     if intervals is None:
         intervals = isinstance(predictions, Predictions)

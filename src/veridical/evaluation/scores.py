@@ -20,14 +20,15 @@ from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.labelled_samples import labelled
 from veridical.evaluation.methods import MEMBERS, Method, resolve_methods
 from veridical.evaluation.notes import notes_on
-from veridical.evaluation.outcomes import Outcome
+from veridical.evaluation.outcomes import Indices, Outcome
+from veridical.evaluation.periods import PeriodOrder
 from veridical.evaluation.walk_forward import period_splits, periods_of, run_periods, scored_samples
 from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
 from veridical.metrics.sample import Labels, Sample
 from veridical.metrics.table import summary_of
 from veridical.predictions import as_predictions
 from veridical.predictions.labels import UNKNOWN
-from veridical.predictions.validation import Array, InputKind, check_flag, check_seed
+from veridical.predictions.validation import InputKind, check_flag, check_seed
 
 DEFAULT_METHODS = (MEMBERS, *label_free_combiners())
 #: Version of the JSON that ``to_dict`` gives.
@@ -221,6 +222,7 @@ def evaluate(
     intervals: bool = False,
     random_state: int = 0,
     walk_forward: Any = False,
+    period_order: PeriodOrder = "value",
     n_threads: int | None = None,
     progress: Progress | None = None,
     client: Any = None,
@@ -249,7 +251,10 @@ def evaluate(
         Decides the halves, floors and intervals.
     walk_forward : bool, or array of N periods
         Fit calibrators on the samples of all earlier periods and score each period in turn, in place of random halves.
-        Periods are numbers or texts such as "2024-10"; True takes the groups of the predictions.
+        Periods are numbers, dates, or texts of one form, as in 2024-01-31, 2024-01, 2024-W05, 2024Q1 or "week 9"; True
+        takes the groups of the predictions.
+    period_order : {"value", "appearance"}
+        Periods are ordered by what they mean, or, for texts such as "Jan", as they first appear among the samples.
     n_threads : int, optional
     progress : callable, optional
         Called as ``progress(done, total, what)``.
@@ -277,7 +282,7 @@ def evaluate(
     }
     all_predictions = as_predictions(predictions, kind, sources_axis)
     all_predictions = all_predictions if labels is None else all_predictions.with_labels(labels)
-    periods = periods_of(all_predictions, walk_forward)
+    periods = periods_of(all_predictions, walk_forward, period_order)
     if periods is not None and all_predictions.labels is not None:
         periods = periods[all_predictions.labels != UNKNOWN]
     engine = Engine(labelled(all_predictions, None, None, None), n_threads=n_threads)
@@ -311,7 +316,7 @@ def run_evaluation(
     *,
     data: DataFacts | None = None,
     keep_probs: bool = False,
-    periods: Array | None = None,
+    periods: Indices | None = None,
     progress: Progress | None = None,
 ) -> EvaluationRun:
     """Score methods on an engine's predictions, with calibrators on the half that they were not fitted on.

@@ -8,28 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from veridical._names import natural_order
 from veridical._progress import Progress
 from veridical.errors import ParameterError, ShapeError
 from veridical.evaluation.engine import Engine, Shared, Split
 from veridical.evaluation.methods import Method
 from veridical.evaluation.outcomes import Indices, Outcome
+from veridical.evaluation.periods import PERIOD_ORDERS, PeriodOrder, ranks_of_periods
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
 from veridical.predictions.arrays import as_array
-from veridical.predictions.sample_ids import check_groups
-from veridical.predictions.validation import Array
+from veridical.predictions.validation import check_choice
 
 #: Periods with fewer samples before them are fitted on and not scored.
 _LEAST_PAST = 30
 
 
-def periods_of(predictions: Predictions, walk_forward: Any) -> Array | None:
-    """(N,) the period of each sample; None if evaluation is not walk-forward.
+def periods_of(predictions: Predictions, walk_forward: Any, period_order: PeriodOrder = "value") -> Indices | None:
+    """(N,) the place in time of each sample's period; None if evaluation is not walk-forward.
 
     ``walk_forward`` is False, True for the groups, or one period per sample.
     """
+    check_choice(period_order, PERIOD_ORDERS, "period_order")
     if walk_forward is None or walk_forward is False:
+        if period_order != "value":
+            raise ParameterError("period_order is the order of the periods of walk_forward, which is missing.")
         return None
     if walk_forward is True:
         if predictions.groups is None:
@@ -37,31 +39,27 @@ def periods_of(predictions: Predictions, walk_forward: Any) -> Array | None:
                 "walk_forward=True takes the groups as periods, and the predictions have no groups; give one period "
                 "per sample."
             )
-        return predictions.groups
-    periods = as_array(walk_forward, "walk_forward", "give one period per sample")
+        return ranks_of_periods(predictions.groups, period_order)
+    codes = _codes_of_ordered(walk_forward)
+    periods = as_array(walk_forward if codes is None else codes, "walk_forward", "give one period per sample")
     if periods.shape != (predictions.n_samples,):
         raise ShapeError(
             f"walk_forward has shape {periods.shape}; give one period per sample, shape ({predictions.n_samples},)."
         )
-    if periods.dtype.kind not in "iufM":  # texts and objects
-        return check_groups(periods, periods.shape)
-    missing = np.flatnonzero(periods != periods)  # NaN and NaT
-    if missing.size:
-        raise ParameterError(f"walk_forward has no period for sample {missing[0]}; give one per sample.")
-    return periods
+    return ranks_of_periods(periods, period_order)
 
 
-def period_splits(periods: Array) -> list[Split]:
-    """For each period that has a past: the samples before it, and its own.
+def _codes_of_ordered(periods: Any) -> Any:
+    """The ranks of an ordered categorical of pandas, whose order is declared, NaN where it is missing; else None."""
+    if getattr(getattr(periods, "dtype", None), "ordered", None) is not True:
+        return None
+    codes = np.asarray(getattr(periods, "cat", periods).codes, np.float64)
+    return np.where(codes < 0, np.nan, codes)
 
-    Numbers are in numerical order; texts in natural order, so that 2024-2 is before 2024-10.
-    """
-    different, period_of = np.unique(periods, return_inverse=True)
-    names = different.tolist()
-    order = sorted(range(len(names)), key=lambda k: natural_order(names[k]) if isinstance(names[k], str) else names[k])
-    rank = np.empty(len(order), np.intp)
-    rank[order] = np.arange(len(order))
-    ranks = rank[period_of.reshape(-1)]
+
+def period_splits(periods: Indices) -> list[Split]:
+    """For each period that has a past, by their places in time: the samples before it, and its own."""
+    order, ranks = np.unique(periods, return_inverse=True)
     splits = []
     for k in range(1, len(order)):
         past = np.flatnonzero(ranks < k)

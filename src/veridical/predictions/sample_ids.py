@@ -43,6 +43,8 @@ def _as_ids(ids: Array | Sequence[Any], what: str) -> Array:
     """Whole numbers as int64; everything else as text."""
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu" and ids.dtype != np.uint64:
         return ids.astype(np.int64)
+    if isinstance(ids, np.ndarray) and ids.dtype.kind == "M":
+        ids = _texts_of_dates(ids)
     listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
     check_texts(listed, what)  # before each is copied
     for n, entry in enumerate(listed):
@@ -53,6 +55,19 @@ def _as_ids(ids: Array | Sequence[Any], what: str) -> Array:
         if numbers.dtype == np.int64:
             return numbers
     return as_text_array([text_of_id(entry, f"{what}: the id of sample {n}") for n, entry in enumerate(listed)], what)
+
+
+def _texts_of_dates(dates: Array) -> Array:
+    """Dates as ISO texts without a time that is midnight everywhere; NaT as None."""
+    missing = np.isnat(dates)
+    for unit in ("D", "s"):
+        coarser = dates.astype(f"datetime64[{unit}]")
+        if np.array_equal(coarser.astype(dates.dtype)[~missing], dates[~missing]):
+            dates = coarser
+            break
+    texts = np.datetime_as_string(dates).astype(object)
+    texts[missing] = None
+    return texts
 
 
 def _is_absent(entry: Any) -> bool:

@@ -26,6 +26,7 @@ _LONGEST_HEADER = 10_000
 _ENTRY = re.compile(
     r"""['"](descr|fortran_order|shape)['"]\s*:\s*(?:['"]([^'"]*)['"]|(True|False)|\(([\s\dL,]*)\)|(\[))"""
 )
+_DTYPE = re.compile(r"[<>|=]?([a-zA-Z?]\d{0,6}|[mM]8\[\d{0,6}[a-zA-Z]{1,2}\])")
 #: Bytes that are written at once.
 _WRITE_AT_ONCE = 1 << 22
 
@@ -93,7 +94,12 @@ def _parse_header(text: str, start: int, where: str) -> NpyHeader:
     descr, fortran, shape = entries["descr"][0], entries["fortran_order"][1], entries["shape"][2]
     if entries["descr"][3]:
         raise DtypeError(f"{where} holds records with named fields; save one plain array of numbers.")
-    if descr is None or fortran is None or shape is None or not re.fullmatch(r"[<>|=]?[a-zA-Z?]\d{0,6}", descr):
+    if (
+        descr is None
+        or fortran is None
+        or shape is None
+        or not re.fullmatch(r"[<>|=]?[a-zA-Z?]\d{0,6}|[<>|=]?[mM]8(\[\d{0,6}[a-zA-Z]{1,2}\])?", descr)
+    ):
         raise CorruptFileError(f"{where} has a header that cannot be parsed; write it again.")
     if "O" in descr:
         raise FileFormatError(
@@ -101,7 +107,7 @@ def _parse_header(text: str, start: int, where: str) -> NpyHeader:
             'where you trust it, for example numpy.save(path, numpy.stack([numpy.asarray(a, "float32") for a in it])).'
         )
     dtype = np.dtype(descr)
-    if dtype.kind not in "fiubcSU" or dtype.itemsize == 0:
+    if dtype.kind not in "fiubcSUM" or dtype.itemsize == 0:
         raise DtypeError(f"{where} has dtype {descr}; save real numbers, for example array.astype(numpy.float32).")
     sizes = tuple(int(number) for number in re.findall(r"\d+", shape))
     return NpyHeader(sizes, dtype, "F" if fortran == "True" else "C", start)

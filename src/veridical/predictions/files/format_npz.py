@@ -123,12 +123,12 @@ class NpzArrays:
         return int(info.header_offset + 30 + name_length + extra_length)
 
     def ids_in(self, name: str) -> Array | list[str] | None:
-        """An array of ids, numbers or texts, or None."""
+        """An array of ids, numbers, dates or texts, or None."""
         if name not in self._members:
             return None
         header = self.header(name)
         self._check_memory(name, header, as_objects=True)
-        return self[name] if header.dtype.kind in "iu" else self.names_in(name)
+        return self[name] if header.dtype.kind in "iuM" else self.names_in(name)
 
     def names_in(self, name: str) -> list[str] | None:
         """An array of names as a list of strings, or None."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,9 @@ class _StoredTable:
         for name in numbers:
             self._check_type(name, (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean), "numbers")
         for name in text:
-            is_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_floating)
-            self._check_type(name, (*is_text, pa.types.is_boolean, pa.types.is_null), "text or numbers")
+            is_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_date, pa.types.is_timestamp)
+            is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
+            self._check_type(name, (*is_text, *is_number), "text, numbers or dates")
         self._check_sizes(numbers, text)
         with parquet.ParquetFile(self._path, read_dictionary=list(text), page_checksum_verification=True) as file:
             return _Columns(self._path, file.read(columns=[*numbers, *text]))
@@ -160,7 +162,7 @@ class _Columns:
 
     def entries(self, name: str) -> list[Any]:
         """A column of texts, numbers or None; equal ones are one object."""
-        return self._entries(name, lambda entry: entry)
+        return self._entries(name, lambda entry: str(entry) if isinstance(entry, date) else entry)
 
     def _entries(self, name: str, convert: Callable[[Any], Any]) -> list[Any]:
         column = self._table.column(name).unify_dictionaries().combine_chunks()
