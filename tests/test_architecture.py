@@ -26,6 +26,7 @@ MODULES = {
     "_tables": {"_extras", "_names"},
     "_atomic": {"errors"},
     "_outputs": {"errors", "_atomic"},
+    "_locking": {"errors"},
     "_parallel": {"errors"},
     "_minimisation": {"errors", "_parallel"},
     "_json": {"errors", "_atomic"},

@@ -24,6 +24,7 @@ from veridical.errors import (
     DatasetError,
     ParameterError,
     ShapeError,
+    StorageError,
     UnknownNameError,
 )
 from veridical.training import collect_predictions, load_ensemble, train_ensemble
@@ -223,7 +224,7 @@ def test_run_with_other_settings_is_rejected(tmp_path: Path) -> None:
 def test_run_directory_is_locked(tmp_path: Path) -> None:
     with (
         RunDirectory(tmp_path).lock(),
-        pytest.raises(ParameterError, match=r"another process is training in .*; wait for it"),
+        pytest.raises(StorageError, match=r"is being trained in by process \d+ on .*; wait until that has ended"),
     ):
         train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)
     train_ensemble(*few_digits(), out=tmp_path, arch="resnet8", members=1, recipe=QUICK)

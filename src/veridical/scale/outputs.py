@@ -2,7 +2,7 @@
 
 While a result ``NAME`` is written it is in the directory ``.NAME.partial`` beside it, with ``progress.json``: what is
 computed from what, and how many blocks are finished.  Every few seconds, what is written is brought to the disk, and
-then that number.  The last step is one rename.
+then that number.  The last step is one rename.  ``.NAME.lock`` says which process does that; there is one at a time.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.lib import format as npy_format
 from veridical._atomic import as_path, end_of_links, move_into_place, storage_errors, write_atomically
 from veridical._extras import require
 from veridical._json import read_json, to_json
+from veridical._locking import ProcessLock
 from veridical.errors import CorruptFileError, FileFormatError, ParameterError, StorageError, shown
 from veridical.predictions.files.format_zarr import is_zarr
 from veridical.predictions.validation import Array
@@ -135,12 +136,19 @@ class BlockOutput:
         self.folder = self._place.parent / f".{self._place.name}.partial"
         self.arrays_path = self.folder / ("arrays.zarr" if suffix == ".zarr" else "arrays")
         self._job = {**job, "block_size": block_size, "arrays": {n: [*s.shape] for n, s in self.specs.items()}}
-        self.blocks_done: int = self._read_progress() if resume else 0
         with storage_errors(self.target):
-            if not self.blocks_done:
-                self._start_anew()
-            self._last_commit = time.monotonic()
-            self._files = self._open(block_size)
+            self._lock = ProcessLock(
+                self._place.parent / f".{self._place.name}.lock", f"{self.target} is being written"
+            )
+            try:
+                self.blocks_done: int = self._read_progress() if resume else 0
+                if not self.blocks_done:
+                    self._start_anew()
+                self._last_commit = time.monotonic()
+                self._files = self._open(block_size)
+            except BaseException:
+                self._lock.release()
+                raise
 
     def __enter__(self) -> Self:
         return self
@@ -153,6 +161,7 @@ class BlockOutput:
         finally:
             for file in self._files.values():
                 file.close()
+            self._lock.release()
 
     def _start_anew(self) -> None:
         if self.folder.exists():
@@ -195,6 +204,7 @@ class BlockOutput:
 
     def write(self, block: int, start: int, arrays: Mapping[str, Array]) -> None:
         """Write the arrays of a block that begins at sample ``start``, and remember that it is finished."""
+        self._lock.check()
         with _partial_is_kept(self.target):
             for name, file in self._files.items():
                 file.write(start, np.asarray(arrays[name]))
@@ -209,6 +219,7 @@ class BlockOutput:
 
     def _commit(self) -> None:
         """Bring what is written to the disk, and then how much it is."""
+        self._lock.check()
         for file in self._files.values():
             file.flush()
         content = {"job": self._job, "blocks_done": self.blocks_done}
@@ -231,6 +242,7 @@ class BlockOutput:
                     np.save(self.arrays_path / f"{name}.npy", values)
             if suffix == ".npz":
                 result = self._zip()
+            self._lock.check()  # only what this process wrote gets the name
             move_into_place(result, self._place)
             shutil.rmtree(self.folder)
 

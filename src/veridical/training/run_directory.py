@@ -18,9 +18,8 @@ import os
 import platform
 import re
 import reprlib
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ import numpy.typing as npt
 
 from veridical._atomic import as_path, storage_errors, write_atomically
 from veridical._json import read_json, to_plain, write_json
+from veridical._locking import ProcessLock
 from veridical._version import versions
 from veridical.errors import CorruptFileError, DatasetError, ParameterError
 from veridical.training.architectures import ARCHITECTURES
@@ -67,25 +67,11 @@ class RunDirectory:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from training in this directory; the lock of a killed process is released."""
-        if sys.platform == "win32":  # where directories cannot be locked
-            yield
-            return
-        import fcntl
-
         with storage_errors(self.path):
-            handle = os.open(self.path, os.O_RDONLY)
-        try:
-            with suppress(OSError):  # network file systems without locks
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise ParameterError(
-                        f"another process is training in {self.path}; wait for it, or give another directory."
-                    ) from None
+            lock = ProcessLock(self.path / ".lock", f"{self.path} is being trained in")
+        with lock:
             self._remove_temporary_files()
             yield
-        finally:
-            os.close(handle)
 
     def _remove_temporary_files(self) -> None:
         """Remove what a killed process was writing: a temporary name is a dot and the name that the file was to get."""
