@@ -121,7 +121,7 @@ def with_gold(paths: list[Path]) -> Table:
     for path in paths:
         votes, truth, _ = read(path)
         consensus = consensus_of_votes(votes)
-        view = View.of(consensus.probs, fit_dawid_skene(votes).probs, consensus.effective_sources)
+        view = View.of(consensus.probs, fit_dawid_skene(votes).probs, consensus.distinct_sources)
         known, rows = np.flatnonzero(truth >= 0), []
         for draw in range(N_DRAWS):
             gold = np.random.default_rng(draw).permutation(known)[:N_GOLD]

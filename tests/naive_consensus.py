@@ -33,7 +33,7 @@ def correlations(probs):
     return correlation, counts
 
 
-def independence_of(dependence):
+def distinctness_of(dependence):
     """a_s = c_s / sum_t c_t rho_st, with c_s = 1 / k for each of k exact copies."""
     single = [1 / sum(value > 1 - 1e-9 for value in row) for row in dependence]
     return [c / sum(other * value for other, value in zip(single, row, strict=True))
@@ -42,7 +42,7 @@ def independence_of(dependence):
 
 def loadings_step(correlation, counts, dependence, removed, loadings):
     """l_s <- sqrt(l_s sum_t om_st (R_st - g_s g_t) l_t / sum_t om_st l_t^2)."""
-    n_sources, updated, independence = len(loadings), [], independence_of(dependence)
+    n_sources, updated, independence = len(loadings), [], distinctness_of(dependence)
     for s in range(n_sources):
         explained = size = 0.0
         for t in range(n_sources):
@@ -87,7 +87,7 @@ def weighted_mean(rows, weights, dependence):
     """(z, effective sources) of one sample; a row is None where its source is absent."""
     present = [s for s, row in enumerate(rows) if row is not None]
     here = [[dependence[s][t] for t in present] for s in present]
-    independence = dict(zip(present, independence_of(here), strict=True))
+    independence = dict(zip(present, distinctness_of(here), strict=True))
     shares = {s: weights[s] * independence[s] for s in present}
     if sum(shares.values()) <= 0:
         shares, counted = independence, present

@@ -181,7 +181,7 @@ def test_consensus(library, gaps, rng):
         if library == "torch":
             results.append(vd.consensus(array, **options))
         for result in results:
-            for field in ("probs", "prediction", "skill", "weights", "dependence", "effective_sources", "n_samples"):
+            for field in ("probs", "prediction", "skill", "weights", "dependence", "distinct_sources", "n_samples"):
                 assert_same(getattr(result, field), getattr(expected, field), array, 1e-9)
             np.testing.assert_allclose(result.source_weights, expected.source_weights)
             np.testing.assert_allclose(result.shares, expected.shares)

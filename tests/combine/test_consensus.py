@@ -6,7 +6,7 @@ from conftest import examples, load_logits, softmax
 from ensembles import random_ensemble
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_consensus import correlations, factor, independence_of, weighted_mean
+from naive_consensus import correlations, distinctness_of, factor, weighted_mean
 
 import veridical as vd
 from veridical.combine.across_samples.sums import ConsensusSums
@@ -47,7 +47,7 @@ def test_consensus_follows_its_formulas(rng, gaps):
     correlation, counts = correlations(probs)
     skill, dependence = factor(correlation, counts)
     n_samples = np.diag(counts)
-    independence = np.array(independence_of(dependence))
+    independence = np.array(distinctness_of(dependence))
     typical = (independence * n_samples) @ skill / (independence @ n_samples)
     skill = (n_samples * skill + 10 * typical) / (n_samples + 10)
     np.testing.assert_allclose(consensus.skill, skill, atol=1e-5)
@@ -58,7 +58,7 @@ def test_consensus_follows_its_formulas(rng, gaps):
         rows = [None if np.isnan(row[0]) else row for row in probs[:, n]]
         z, effective = weighted_mean(rows, consensus.weights, consensus.dependence)
         np.testing.assert_allclose(consensus.probs[n], z, atol=1e-12)
-        assert consensus.effective_sources[n] == pytest.approx(effective, abs=1e-12)
+        assert consensus.distinct_sources[n] == pytest.approx(effective, abs=1e-12)
     np.testing.assert_array_equal(consensus.prediction, consensus.probs.argmax(axis=1))
 
 
@@ -85,7 +85,7 @@ def test_consensus_follows_permutations(seed, gaps):
     np.testing.assert_allclose(moved.probs, plain.probs[samples][:, classes], atol=1e-8)
     np.testing.assert_allclose(moved.skill, plain.skill[sources], atol=1e-8)
     np.testing.assert_allclose(moved.dependence, plain.dependence[sources][:, sources], atol=1e-8)
-    np.testing.assert_allclose(moved.effective_sources, plain.effective_sources[samples], atol=1e-6)
+    np.testing.assert_allclose(moved.distinct_sources, plain.distinct_sources[samples], atol=1e-6)
 
 
 @settings(max_examples=examples(40))
@@ -99,7 +99,7 @@ def test_copies_change_nothing(seed, n_copies, gaps, dtype):
     crowded = vd.consensus(np.concatenate([probs, *[probs[copied : copied + 1]] * n_copies]))
     np.testing.assert_allclose(crowded.probs, plain.probs, atol=1e-6)
     np.testing.assert_allclose(crowded.skill[: len(probs)], plain.skill, atol=1e-6)
-    np.testing.assert_allclose(crowded.effective_sources, plain.effective_sources, rtol=1e-5)
+    np.testing.assert_allclose(crowded.distinct_sources, plain.distinct_sources, rtol=1e-5)
 
 
 @settings(max_examples=examples(30))
@@ -115,7 +115,7 @@ def test_sources_without_information_have_no_weight(seed, gaps):
     plain = vd.consensus(probs)
     np.testing.assert_allclose(consensus.weights[:5], plain.weights, atol=1e-9)
     np.testing.assert_allclose(consensus.probs, plain.probs, atol=1e-9)
-    np.testing.assert_allclose(consensus.effective_sources, plain.effective_sources, atol=1e-9)
+    np.testing.assert_allclose(consensus.distinct_sources, plain.distinct_sources, atol=1e-9)
 
 
 def test_permuted_and_random_sources_have_little_weight(cifar100):
@@ -250,7 +250,7 @@ def test_bad_rows_are_named(rng):
 def test_text_says_what_was_found(rng):
     probs, _ = mixed_ensemble(rng)
     assert repr(vd.consensus(probs)).startswith("Consensus(5 sources, 400 samples, 4 classes, ")
-    assert "independent" not in repr(vd.consensus(probs[:, :0]))
+    assert "distinct" not in repr(vd.consensus(probs[:, :0]))
 
 
 @settings(max_examples=examples(30))

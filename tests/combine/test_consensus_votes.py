@@ -56,7 +56,7 @@ def test_votes_agree_with_the_dense_array(seed, per_item, several_draws):
     np.testing.assert_array_equal(sparse_sums.counts, dense_sums.counts)
     expected, consensus = vd.consensus(dense), consensus_of_votes(votes)
     np.testing.assert_allclose(consensus.skill, expected.skill, atol=1e-6)
-    np.testing.assert_allclose(consensus.effective_sources, expected.effective_sources, atol=1e-5)
+    np.testing.assert_allclose(consensus.distinct_sources, expected.distinct_sources, atol=1e-5)
     np.testing.assert_allclose(consensus.weights, expected.weights, atol=1e-6)
     shares, effective = apply_source_weights(vd.Predictions(dense), expected.weights, expected.dependence, None)
     np.testing.assert_allclose(consensus.probs, distributions_of_shares(shares, effective), atol=1e-5)

@@ -88,7 +88,7 @@ def test_consensus_says_how_many_sources_each_counts_as(rng):
     probs, _ = mixed_ensemble(rng)
     consensus = vd.consensus(np.concatenate([probs, probs[:1], probs[:1]]))
     weights = consensus.source_weights
-    np.testing.assert_allclose(weights, consensus.shares * consensus.effective_sources[0])
+    np.testing.assert_allclose(weights, consensus.shares * consensus.distinct_sources[0])
     alone = vd.consensus(probs).source_weights
     assert weights[[0, 5, 6]].sum() == pytest.approx(alone[0], abs=1e-6)
 

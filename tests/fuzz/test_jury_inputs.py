@@ -120,7 +120,7 @@ def test_jury(tmp_path_factory, data):
     assert ((result.confidence[answered] >= 0) & (result.confidence[answered] <= 1)).all()
     for finding in result.jurors_to_check:
         check_call("finding", str, finding)
-    for name in ("rows", "to_frame", "ranked_jurors", "independence_in_words", "_repr_html_", "__repr__", "__str__"):
+    for name in ("rows", "to_frame", "ranked_jurors", "distinct_jurors_in_words", "_repr_html_", "__repr__", "__str__"):
         check_call(name, getattr(result, name))
     check_call("answer", result.answer, data.draw(mostly(st.sampled_from(result.item_ids))))
     path = tmp_path_factory.mktemp("answers") / "answers.csv"

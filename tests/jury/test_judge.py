@@ -60,7 +60,7 @@ def test_answers_are_better_than_the_majority(rng):
     assert (result.label == truth).mean() > (majority == truth).mean() + 0.02
     np.testing.assert_allclose(result.probs.sum(axis=1), 1.0)
     assert [juror.name for juror in result.ranked_jurors()][:3] == list("012")
-    assert result.effective_jurors.max() <= 6
+    assert result.distinct_jurors.max() <= 6
 
 
 def test_array_table_and_predictions_agree(rng, tmp_path):
@@ -198,8 +198,8 @@ def test_usual_method_makes_way_for_a_clearly_better_one(rng):
     shares = np.where(np.arange(2) == answers[:, None], 0.9, 0.1)
     noisy = rng.random(n) < 0.5
     answers = np.where(noisy, rng.integers(0, 2, n), answers)
-    effective = np.where(noisy, 1.0, 20.0)
-    view = View.of(shares, np.full((n, 2), 0.5), effective)
+    distinct = np.where(noisy, 1.0, 20.0)
+    view = View.of(shares, np.full((n, 2), 0.5), distinct)
     probs, choice = calibrate_on_gold(view, np.arange(200), answers[:200])
     assert choice.method == "truth-logit"
     assert probs[noisy].max(axis=1).mean() < 0.8 < probs[~noisy].max(axis=1).mean()

@@ -177,37 +177,76 @@ def test_command_shows_whom_to_look_at(rng, tmp_path):
     assert len([entry for entry in document["jurors_to_check"] if entry["problem"] == "no skill"]) == n_useless
 
 
-# --- how many are independent
+# --- how many are distinct
 
 
-def test_independent_jurors_are_counted_once_with_their_copies(rng):
+def test_distinct_jurors_are_counted_once_with_their_copies(rng):
     votes, _ = simulated_votes(rng)
     alone, twice = vd.judge(votes), vd.judge(np.concatenate([votes, votes]))
-    assert alone.effective_jurors_overall == pytest.approx(6.0, abs=0.1)
-    assert twice.effective_jurors_overall == pytest.approx(alone.effective_jurors_overall, rel=1e-5)
+    assert alone.distinct_jurors_overall == pytest.approx(6.0, abs=0.1)
+    assert twice.distinct_jurors_overall == pytest.approx(alone.distinct_jurors_overall, rel=1e-5)
     copied = vd.judge(np.concatenate([votes, *[votes[:1]] * 5]))
-    assert copied.effective_jurors_overall == pytest.approx(alone.effective_jurors_overall, rel=1e-5)
+    assert copied.distinct_jurors_overall == pytest.approx(alone.distinct_jurors_overall, rel=1e-5)
 
 
 def test_copies_with_few_votes_count_nearly_once(rng):
     votes = simulated_votes(rng, n_items=60, absent=0.0)[0]
     alone, twice = vd.judge(votes), vd.judge(np.concatenate([votes, votes]))
-    assert twice.effective_jurors_overall == pytest.approx(alone.effective_jurors_overall, rel=0.05)
+    assert twice.distinct_jurors_overall == pytest.approx(alone.distinct_jurors_overall, rel=0.05)
 
 
-def test_number_of_independent_jurors_is_that_of_an_item_with_all_votes(rng):
+def test_number_of_distinct_jurors_is_that_of_an_item_with_all_votes(rng):
     votes, _ = simulated_votes(rng, absent=0.0)
     result = vd.judge(np.concatenate([votes, np.where(rng.random((2, 400)) < 0.9, votes[:2], 0)]))
-    np.testing.assert_allclose(result.effective_jurors, result.effective_jurors_overall, rtol=1e-5)
-    assert result.to_dict()["effective_jurors"] == result.effective_jurors_overall
-    assert f"Independent jurors overall: {result.effective_jurors_overall:.1f}, of 8 with a weight" in (
-        result.independence_in_words()
+    np.testing.assert_allclose(result.distinct_jurors, result.distinct_jurors_overall, rtol=1e-5)
+    assert result.to_dict()["distinct_jurors"] == result.distinct_jurors_overall
+    assert f"Distinct jurors overall: {result.distinct_jurors_overall:.1f}, of 8 with a weight" in (
+        result.distinct_jurors_in_words()
     )
-    assert "Independent jurors overall" in render_jury(result)
+    assert "Distinct jurors overall" in render_jury(result)
 
 
-def test_number_of_independent_jurors_is_unknown_with_few_votes():
+def test_number_of_distinct_jurors_is_unknown_with_few_votes():
     result = vd.judge([[0, 1, 0, 1]] * 4)
-    assert result.effective_jurors_overall is None
-    assert result.independence_in_words().startswith("No juror has a weight and 20 votes")
-    assert "Independent jurors overall" not in render_jury(result)
+    assert result.distinct_jurors_overall is None
+    assert result.distinct_jurors_in_words().startswith("No juror has a weight and 20 votes")
+    assert "Distinct jurors overall" not in render_jury(result)
+
+
+# --- how many are independent
+
+
+def test_error_correlation_is_the_mean_over_pairs_with_enough_known_answers(rng):
+    votes, truth = simulated_votes(rng, n_items=200)
+    known = np.where(rng.random(200) < 0.5, truth, -1)
+    votes[5, known >= 0] = np.where(np.cumsum(known >= 0)[known >= 0] <= 19, votes[5, known >= 0], -1)
+    result = vd.judge(votes, gold=known, classes=["A", "B", "C"])
+    correlations, met = [], set()
+    for s in range(len(votes)):
+        for t in range(s):
+            shared = (votes[s] >= 0) & (votes[t] >= 0) & (known >= 0)
+            if shared.sum() >= 20:
+                correlations.append(
+                    np.corrcoef(votes[s, shared] != known[shared], votes[t, shared] != known[shared])[0, 1]
+                )
+                met |= {s, t}
+    errors = result.error_correlation
+    assert errors.mean == pytest.approx(np.mean(correlations))
+    assert errors.n_jurors == len(met) == 5
+    assert errors.n_independent == pytest.approx(5 / (1 + 4 * max(errors.mean, 0)))
+
+
+def test_distinct_jurors_with_common_errors_are_worth_few_independent_ones(rng):
+    truth = rng.integers(0, 2, 500)
+    difficult = rng.random(500) < 0.3
+    votes = np.where(rng.random((12, 500)) < np.where(difficult, 0.4, 0.95), truth, 1 - truth)
+    alone, result = vd.judge(votes), vd.judge(votes, gold=truth)
+    assert alone.error_correlation is None
+    assert alone.to_dict()["error_correlation"] is None
+    assert "only known answers can show" in alone.distinct_jurors_in_words()
+    assert result.distinct_jurors_overall > 11
+    assert result.error_correlation.n_independent < 4
+    worth = f"{result.error_correlation.n_independent:.1f}"
+    assert f"12 such jurors are worth {worth} with independent errors" in result.distinct_jurors_in_words()
+    assert f"worth {worth} independent ones" in render_jury(result)
+    assert result.to_dict()["error_correlation"]["n_independent"] == result.error_correlation.n_independent

@@ -34,8 +34,8 @@ def judged():
 
 def test_result_names_its_size(judged):
     _, result = judged
-    effective = result.effective_jurors[result.answered].mean()
-    expected = f"JuryResult(6 jurors, 120 items, 3 classes, {effective:.3g} independent jurors per item)"
+    distinct = result.distinct_jurors[result.answered].mean()
+    expected = f"JuryResult(6 jurors, 120 items, 3 classes, {distinct:.3g} distinct jurors per item)"
     assert repr(result) == expected
 
 
@@ -53,7 +53,7 @@ def test_answer_is_found_by_its_id(judged):
 def test_item_without_votes_is_empty_everywhere(judged):
     _, result = judged
     assert not result.answered[7]
-    assert (result.label[7], result.n_votes[7], result.effective_jurors[7]) == (-1, 0, 0.0)
+    assert (result.label[7], result.n_votes[7], result.distinct_jurors[7]) == (-1, 0, 0.0)
     assert np.isnan(result.probs[7]).all()
     assert result.answered.sum() == 119
     entry = result.to_dict()["answers"][7]
@@ -97,7 +97,7 @@ def test_saved_answers_have_the_numbers_of_the_result(judged, tmp_path):
     result.save(tmp_path / "answers.csv")
     with (tmp_path / "answers.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["item", "label", "confidence", "effective_jurors", "votes", "gold", "p_A", "p_B", "p_C"]
+    assert list(rows[0]) == ["item", "label", "confidence", "distinct_jurors", "votes", "gold", "p_A", "p_B", "p_C"]
     assert [row["item"] for row in rows] == list(result.item_ids)
     assert [row["gold"] for row in rows] == ["ABC"[g] if g >= 0 else "" for g in result.gold]
     for n, row in enumerate(rows):
@@ -107,7 +107,7 @@ def test_saved_answers_have_the_numbers_of_the_result(judged, tmp_path):
         assert row["label"] == "ABC"[result.label[n]]
         probs = [float(row[f"p_{name}"]) for name in "ABC"]
         np.testing.assert_allclose(probs, result.probs[n], atol=1e-6)
-        assert float(row["effective_jurors"]) == pytest.approx(result.effective_jurors[n], rel=1e-3)
+        assert float(row["distinct_jurors"]) == pytest.approx(result.distinct_jurors[n], rel=1e-3)
         assert int(row["votes"]) == result.n_votes[n]
 
 
@@ -115,7 +115,7 @@ def test_saved_answers_without_gold_have_no_column_of_it(tmp_path):
     vd.judge([[0, 1], [0, 1]]).save(tmp_path / "ANSWERS.CSV")
     assert (tmp_path / "ANSWERS.CSV").read_text().splitlines()[
         0
-    ] == "item,label,confidence,effective_jurors,votes,p_0,p_1"
+    ] == "item,label,confidence,distinct_jurors,votes,p_0,p_1"
 
 
 def test_answers_are_saved_as_csv_only_and_not_over_the_votes(tmp_path):

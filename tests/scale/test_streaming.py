@@ -75,7 +75,7 @@ class TestConsensus:
         for blocked in (vd.consensus(opened), scale.consensus(opened, out=tmp_path / "result.zarr")):
             np.testing.assert_allclose(blocked.skill, whole.skill, atol=1e-6)
             np.testing.assert_allclose(blocked.probs[:], whole.probs, atol=1e-6)
-            np.testing.assert_allclose(blocked.effective_sources[:], whole.effective_sources, atol=1e-4)
+            np.testing.assert_allclose(blocked.distinct_sources[:], whole.distinct_sources, atol=1e-4)
             assert np.array_equal(blocked.n_samples, whole.n_samples)
 
     def test_gaps_and_labels_of_the_mean(self, blocked_ensemble):

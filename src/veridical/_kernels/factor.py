@@ -11,7 +11,7 @@ _LEAST_LOADING = 1e-3
 
 
 @kernel
-def update_loadings(correlation, visible, dependence, independence, removed, loadings, rows, updated):
+def update_loadings(correlation, visible, dependence, distinctness, removed, loadings, rows, updated):
     """Half of a least-squares step, in logarithms, for the loadings of the sources ``rows[0]`` to ``rows[1]``.
 
     The step is l_s = sum_t om_st (R_st - g_s g_t) l_t / sum_t om_st l_t^2 with om_st = a_t v_st (1 - rho_st), where g
@@ -21,7 +21,7 @@ def update_loadings(correlation, visible, dependence, independence, removed, loa
     for s in range(rows[0], rows[1]):
         explained = size = 0.0
         for t in range(loadings.shape[0]):
-            evidence = independence[t] * visible[s, t] * (1.0 - dependence[s, t]) * loadings[t]
+            evidence = distinctness[t] * visible[s, t] * (1.0 - dependence[s, t]) * loadings[t]
             explained += evidence * (correlation[s, t] - removed[s] * removed[t])
             size += evidence * loadings[t]
         loading = max(loadings[s], _LEAST_LOADING)

@@ -40,7 +40,7 @@ def add_pairs(starts, sources, firsts, labels, values, means, counts, products, 
 
 
 @kernel
-def _count_independent(sources, dependence, copies, single, independence):
+def _count_distinct(sources, dependence, copies, single, distinctness):
     """a_s = c_s / sum_t c_t rho_st, with c_s = 1 / k for each of k exact copies among the ``sources``."""
     for i in range(sources.shape[0]):
         n_copies = 0.0
@@ -51,12 +51,12 @@ def _count_independent(sources, dependence, copies, single, independence):
         total = 0.0
         for j in range(sources.shape[0]):
             total += dependence[sources[i], sources[j]] * single[j]
-        independence[i] = single[i] / total
+        distinctness[i] = single[i] / total
 
 
 @kernel
-def share_votes(starts, sources, weights, dependence, copies, items, shares, effective):
-    """Shares of the votes on the items ``items[0]`` to ``items[1]``, and their effective number of sources.
+def share_votes(starts, sources, weights, dependence, copies, items, shares, distinct):
+    """Shares of the votes on the items ``items[0]`` to ``items[1]``, and their number of distinct sources.
 
     The votes of item n lie from ``starts[n]`` to ``starts[n + 1]``, one per source.  The share of a vote is
     proportional to w_s a_s; if only sources without weight are present, to a_s.  A dependence above ``copies`` is that
@@ -68,12 +68,12 @@ def share_votes(starts, sources, weights, dependence, copies, items, shares, eff
     single = np.empty(most)
     for n in range(items[0], items[1]):
         own, who = shares[starts[n] : starts[n + 1]], sources[starts[n] : starts[n + 1]]
-        _count_independent(who, dependence, copies, single, own)
-        total = with_weight = independent = 0.0
+        _count_distinct(who, dependence, copies, single, own)
+        total = with_weight = present = 0.0
         for i in range(own.shape[0]):
             total += own[i] * weights[who[i]]
-            independent += own[i]
+            present += own[i]
             with_weight += own[i] if weights[who[i]] > 0.0 else 0.0
         for i in range(own.shape[0]):
-            own[i] *= weights[who[i]] / total if total > 0.0 else 1.0 / independent
-        effective[n] = with_weight if total > 0.0 else independent
+            own[i] *= weights[who[i]] / total if total > 0.0 else 1.0 / present
+        distinct[n] = with_weight if total > 0.0 else present

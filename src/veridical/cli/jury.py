@@ -76,7 +76,7 @@ def print_jury(result: object, output: Output) -> None:
 
     assert isinstance(result, JuryResult)
     output.text(repr(result))
-    output.text(result.independence_in_words())
+    output.text(result.distinct_jurors_in_words())
     heading, rows = result.rows()
     title = f"Jurors by weight; agrees and right (of known answers) in %; {DASH}"
     output.table(heading, rows[:MOST_ROWS], title=title)

@@ -37,8 +37,8 @@ class View:
     features: Floats
 
     @classmethod
-    def of(cls, consensus: Floats, dawid_skene: Floats, effective: Floats) -> View:
-        """The view of a consensus with so many effective sources, and of Dawid and Skene's posterior."""
+    def of(cls, consensus: Floats, dawid_skene: Floats, distinct: Floats) -> View:
+        """The view of a consensus with so many distinct sources, and of Dawid and Skene's posterior."""
         rows, label = np.arange(len(consensus)), consensus.argmax(axis=1)
         others = consensus.copy()
         others[rows, label] = 0.0
@@ -47,7 +47,7 @@ class View:
                 logit(consensus[rows, label]),
                 np.log(np.maximum(others.max(axis=1), _LEAST_PROBABILITY)),
                 logit(dawid_skene[rows, label]),
-                np.log1p(effective),
+                np.log1p(distinct),
             )
         )
         features -= features.mean(axis=0)

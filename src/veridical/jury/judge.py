@@ -27,7 +27,7 @@ from veridical.jury.notes import (
     notes_on_mismatch,
     notes_on_single_votes,
 )
-from veridical.jury.pairs import count_independent, pairs_of
+from veridical.jury.pairs import count_distinct, error_correlation, pairs_of
 from veridical.jury.result import JuryResult
 from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
@@ -127,7 +127,8 @@ def judge(
         jurors=jurors,
         jurors_to_check=findings,
         dependence=pairs.dependence,
-        effective_jurors_overall=count_independent(pairs.dependence, counted),
+        distinct_jurors_overall=count_distinct(pairs.dependence, counted),
+        error_correlation=error_correlation(ballots.votes, answers[ballots.answered], counted),
         consensus=consensus,
         calibration=choice,
         notes=tuple(notes),
@@ -171,7 +172,7 @@ def _calibrated(
     if len(items) < LEAST_GOLD:
         return probs, None
     model = fit_dawid_skene(ballots.votes)
-    view = View.of(probs, model.probs, consensus.effective_sources)
+    view = View.of(probs, model.probs, consensus.distinct_sources)
     return calibrate_on_gold(view, items, own[items], random_state)
 
 
@@ -182,12 +183,12 @@ def _answers(ballots: Ballots, consensus: Consensus, probs: Floats, label: Label
         "probs": np.full((n_items, len(ballots.class_names)), np.nan),
         "label": np.full(n_items, -1, np.int64),
         "confidence": np.full(n_items, np.nan),
-        "effective_jurors": np.zeros(n_items),
+        "distinct_jurors": np.zeros(n_items),
         "n_votes": np.zeros(n_items, np.int64),
     }
     columns["probs"][answered] = probs
     columns["label"][answered] = label
     columns["confidence"][answered] = probs[np.arange(len(answered)), label]
-    columns["effective_jurors"][answered] = consensus.effective_sources
+    columns["distinct_jurors"][answered] = consensus.distinct_sources
     columns["n_votes"][answered] = np.bincount(ballots.votes.items, minlength=len(answered))
     return columns

@@ -61,7 +61,7 @@ class Juror:
 
 
 def is_counted(juror: Juror) -> bool:
-    """Whether enough is known of a juror to count it among the independent ones."""
+    """Whether enough is known of a juror to count it among the distinct ones."""
     return juror.n_votes >= LEAST_VOTES and juror.weight > 0
 
 

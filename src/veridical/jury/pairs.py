@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from veridical.combine.across_samples.factor import independence_of
+from veridical.combine.across_samples.factor import distinctness_of
 from veridical.combine.across_samples.votes import Indices, Votes
 from veridical.combine.combined import Floats, Labels
 
@@ -58,15 +58,83 @@ def pairs_of(votes: Votes, dependence: Floats) -> Pairs:
     return Pairs(known, nearest, n_shared)
 
 
-def count_independent(dependence: npt.NDArray[np.float32], counted: npt.NDArray[np.bool_]) -> float | None:
-    """How many independent jurors the ``counted`` ones amount to, copies counted once; None without any.
+def count_distinct(dependence: npt.NDArray[np.float32], counted: npt.NDArray[np.bool_]) -> float | None:
+    """How many distinct jurors the ``counted`` ones amount to, copies counted once; None without any.
 
-    The sum of a_s, what share of an independent juror each is if all of them vote: 1 / k for each of k copies.
+    The sum of a_s, what share of a distinct juror each is if all of them vote: 1 / k for each of k copies.  Jurors
+    whose errors correlate because the same items are difficult for them are distinct all the same.
     """
     places = np.flatnonzero(counted)
     if not places.size:
         return None
-    return float(independence_of(np.nan_to_num(dependence[np.ix_(places, places)]).astype(np.float64)).sum())
+    return float(distinctness_of(np.nan_to_num(dependence[np.ix_(places, places)]).astype(np.float64)).sum())
+
+
+class ErrorCorrelation(NamedTuple):
+    """How far the errors of jurors go together, where answers are known.
+
+    Attributes
+    ----------
+    mean : float
+        Mean correlation of the errors of two jurors.
+    n_independent : float
+        S / (1 + (S - 1) mean), by Kish's formula: so many jurors with independent errors would be worth as much.
+    n_jurors : int
+        S, the jurors that the mean is about.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> jury = vd.load_demo_jury().select(samples=slice(300))
+    >>> errors = vd.judge(jury, gold=jury.labels).error_correlation
+    >>> errors.n_jurors, errors.n_independent < 4
+    (29, True)
+    """
+
+    mean: float
+    n_independent: float
+    n_jurors: int
+
+
+def error_correlation(votes: Votes, answers: Labels, counted: npt.NDArray[np.bool_]) -> ErrorCorrelation | None:
+    """Over the ``counted`` jurors' pairs that share 20 known ``answers`` (-1: none); None without any such pair."""
+    from scipy.sparse import csr_array
+
+    n_sources, n_items, _ = votes.shape
+    right = np.bincount(
+        votes.entries, votes.values * (votes.labels == answers[votes.items[votes.entries]]), len(votes.items)
+    )
+    known = (answers[votes.items] >= 0) & counted[votes.sources]
+    sources, items, wrong = votes.sources[known], votes.items[known], 1.0 - right[known]
+    present, errors, squares = (
+        csr_array((values, (sources, items)), shape=(n_sources, n_items))
+        for values in (np.ones(len(wrong)), wrong, np.square(wrong))
+    )
+    total, n_pairs, has_met = 0.0, 0, np.zeros(n_sources, np.bool_)
+    for first in range(0, n_sources, _ROWS_IN_BLOCK):
+        rows = slice(first, min(first + _ROWS_IN_BLOCK, n_sources))
+        counts, own, others, own_squares, other_squares, products = (
+            (left[rows] @ right.T).toarray()
+            for left, right in (
+                (present, present),
+                (errors, present),
+                (present, errors),
+                (squares, present),
+                (present, squares),
+                (errors, errors),
+            )
+        )
+        variances = (counts * own_squares - own**2) * (counts * other_squares - others**2)
+        compared = (counts >= LEAST_VOTES) & (variances > 0)
+        compared &= np.arange(n_sources) > np.arange(rows.start, rows.stop)[:, None]
+        total += float(((counts * products - own * others)[compared] / np.sqrt(variances[compared])).sum())
+        n_pairs += int(compared.sum())
+        has_met[rows] |= compared.any(axis=1)
+        has_met |= compared.any(axis=0)
+    if not n_pairs:
+        return None
+    mean, n_jurors = total / n_pairs, int(has_met.sum())
+    return ErrorCorrelation(mean, n_jurors / (1.0 + (n_jurors - 1) * max(mean, 0.0)), n_jurors)
 
 
 class MainAnswers(NamedTuple):

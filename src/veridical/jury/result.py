@@ -22,7 +22,7 @@ from veridical.errors import FileFormatError, ParameterError, shown
 from veridical.jury.findings import JurorFinding
 from veridical.jury.gold import GoldChoice
 from veridical.jury.jurors import Juror, is_counted
-from veridical.jury.pairs import LEAST_VOTES
+from veridical.jury.pairs import LEAST_VOTES, ErrorCorrelation
 from veridical.jury.tables import PROBABILITY
 
 #: What a table shows where votes are too few, and what it means.
@@ -45,8 +45,8 @@ class JuryResult(TableResult):
         The most probable class; -1 without votes.
     confidence : (N,) float64
         Its probability.
-    effective_jurors : (N,) float64
-        How many independent jurors with a weight have voted on each item.
+    distinct_jurors : (N,) float64
+        How many distinct jurors with a weight have voted on each item.
     n_votes : (N,) int64
     gold : (N,) int64
         Known answers, -1 elsewhere.
@@ -56,9 +56,13 @@ class JuryResult(TableResult):
     dependence : (S, S) float32
         What two jurors share beyond the common answer, from 0 to 1 (copies); NaN for those with fewer than 20 shared
         items, of whom too little is known.  The consensus weighs their votes with ``consensus.dependence``.
-    effective_jurors_overall : float or None
-        How many independent jurors would have voted if all had, of those with a weight and 20 votes or more: the sum of
+    distinct_jurors_overall : float or None
+        How many distinct jurors would have voted if all had, of those with a weight and 20 votes or more: the sum of
         1 / (sum of a juror's dependence on all of them, itself included), copies counted once; None without any.
+        Distinct is not independent: errors on the same items cannot be seen without known answers.
+    error_correlation : ErrorCorrelation or None
+        How far errors go together on known answers, and how many independent jurors that leaves; None without pairs of
+        jurors that share 20 known answers.
     consensus : Consensus
         Of the answered items, before any calibration.
     calibration : GoldChoice or None
@@ -79,23 +83,24 @@ class JuryResult(TableResult):
     probs: Floats
     label: Labels
     confidence: Floats
-    effective_jurors: Floats
+    distinct_jurors: Floats
     n_votes: Labels
     gold: Labels
     jurors: tuple[Juror, ...]
     jurors_to_check: tuple[JurorFinding, ...]
     dependence: npt.NDArray[np.float32]
-    effective_jurors_overall: float | None
+    distinct_jurors_overall: float | None
+    error_correlation: ErrorCorrelation | None
     consensus: Consensus
     calibration: GoldChoice | None
     notes: tuple[str, ...]
     files: tuple[Path, ...] = field(default=())
 
     def __repr__(self) -> str:
-        effective = self.effective_jurors[self.label >= 0]
+        distinct = self.distinct_jurors[self.label >= 0]
         return (
             f"JuryResult({len(self.jurors)} jurors, {len(self.item_ids)} items, {len(self.class_names)} classes, "
-            f"{effective.mean():.3g} independent jurors per item)"
+            f"{distinct.mean():.3g} distinct jurors per item)"
         )
 
     @property
@@ -117,15 +122,22 @@ class JuryResult(TableResult):
 
     @property
     def n_counted_jurors(self) -> int:
-        """How many jurors ``effective_jurors_overall`` is about: those with a weight and 20 votes or more."""
+        """How many jurors ``distinct_jurors_overall`` is about: those with a weight and 20 votes or more."""
         return sum(map(is_counted, self.jurors))
 
-    def independence_in_words(self) -> str:
-        """How many independent jurors there are overall, in a sentence."""
-        if self.effective_jurors_overall is None:
+    def distinct_jurors_in_words(self) -> str:
+        """How many distinct jurors there are overall, and how many independent ones where that is known."""
+        if self.distinct_jurors_overall is None:
             return f"No juror has a weight and {LEAST_VOTES} votes; who repeats whom cannot be known."
         counted = f"{self.n_counted_jurors:,} with a weight and {LEAST_VOTES} votes or more"
-        return f"Independent jurors overall: {self.effective_jurors_overall:.1f}, of {counted}."
+        distinct = f"Distinct jurors overall: {self.distinct_jurors_overall:.1f}, of {counted}"
+        errors = self.error_correlation
+        if errors is None:
+            return f"{distinct} (copies count once; whether errors are independent, only known answers can show)."
+        return (
+            f"{distinct} (copies count once).  On known answers their errors correlate at {errors.mean:.2f}: "
+            f"{errors.n_jurors:,} such jurors are worth {errors.n_independent:.1f} with independent errors."
+        )
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows: the jurors by weight."""
@@ -164,7 +176,7 @@ class JuryResult(TableResult):
                     "item": self.item_ids[n],
                     "label": self.class_names[self.label[n]] if self.label[n] >= 0 else None,
                     "confidence": None if self.label[n] < 0 else float(self.confidence[n]),
-                    "effective_jurors": float(self.effective_jurors[n]),
+                    "distinct_jurors": float(self.distinct_jurors[n]),
                     "votes": int(self.n_votes[n]),
                     "gold": self.class_names[self.gold[n]] if self.gold[n] >= 0 else None,
                     "probs": None if self.label[n] < 0 else self.probs[n].tolist(),
@@ -172,7 +184,8 @@ class JuryResult(TableResult):
                 for n in shown
             ],
             "jurors": self._records(),
-            "effective_jurors": self.effective_jurors_overall,
+            "distinct_jurors": self.distinct_jurors_overall,
+            "error_correlation": None if self.error_correlation is None else self.error_correlation._asdict(),
             "jurors_to_check": [{**finding.__dict__} for finding in self.jurors_to_check],
             "camps": [list(camp.names) for camp in self.consensus.camps],
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
@@ -181,7 +194,7 @@ class JuryResult(TableResult):
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the answers as a .csv: item, label, confidence, effective_jurors, votes, gold, and p_CLASS each.
+        """Write the answers as a .csv: item, label, confidence, distinct_jurors, votes, gold, and p_CLASS each.
 
         It appears whole or not at all.  An item without votes has empty cells.
         """
@@ -190,7 +203,7 @@ class JuryResult(TableResult):
         check_outputs({"path": path}, self.files)
         with_gold = bool((self.gold >= 0).any())
         classes = [f"{PROBABILITY}{name}" for name in self.class_names]
-        heading = ["item", "label", "confidence", "effective_jurors", "votes", *["gold"] * with_gold, *classes]
+        heading = ["item", "label", "confidence", "distinct_jurors", "votes", *["gold"] * with_gold, *classes]
         with atomic_file(path) as file:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
             writer = csv.writer(text, lineterminator="\n")
@@ -200,7 +213,7 @@ class JuryResult(TableResult):
                 if self.label[n] < 0:
                     writer.writerow([item, "", "", 0, 0, *[gold] * with_gold, *[""] * len(classes)])
                     continue
-                figures = [f"{self.confidence[n]:.6g}", f"{self.effective_jurors[n]:.4g}", int(self.n_votes[n])]
+                figures = [f"{self.confidence[n]:.6g}", f"{self.distinct_jurors[n]:.4g}", int(self.n_votes[n])]
                 probs = [f"{p:.6g}" for p in self.probs[n]]
                 writer.writerow([item, self.class_names[self.label[n]], *figures, *[gold] * with_gold, *probs])
             text.flush()

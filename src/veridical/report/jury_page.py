@@ -26,7 +26,7 @@ from veridical.report.tables import text_table
 _MOST_IN_MATRIX, _MOST_JURORS, _MOST_ITEMS = 60, 2000, 25
 #: A reliability diagram of fewer known answers would show noise.
 _LEAST_IN_DIAGRAM = 50
-_UNCERTAIN = ("item", "label", "confidence", "runner-up", "votes", "independent")
+_UNCERTAIN = ("item", "label", "confidence", "runner-up", "votes", "distinct")
 
 
 def write_jury_report(result: JuryResult, path: str | Path, *, title: str = "The jury") -> None:
@@ -57,12 +57,12 @@ def render_jury(result: JuryResult, title: str = "The jury") -> str:
 
 def _tiles(result: JuryResult) -> list[tuple[str, str, str]]:
     answered = result.answered
-    effective = float(result.effective_jurors[answered].mean())
+    distinct = float(result.distinct_jurors[answered].mean())
     votes = float(result.n_votes[answered].mean())
     tiles = [
         ("Items", f"{len(result.item_ids):,}", f"{int(answered.sum()):,} with votes"),
         ("Jurors", f"{len(result.jurors):,}", f"{int(result.n_votes.sum()):,} votes"),
-        ("Independent jurors per item", f"{effective:.1f}", f"of {votes:.1f} that voted"),
+        ("Distinct jurors per item", f"{distinct:.1f}", f"of {votes:.1f} that voted"),
         *_overall(result),
         ("Mean confidence", f"{100 * float(result.confidence[answered].mean()):.1f}%", "of the answers"),
     ]
@@ -73,11 +73,13 @@ def _tiles(result: JuryResult) -> list[tuple[str, str, str]]:
 
 
 def _overall(result: JuryResult) -> list[tuple[str, str, str]]:
-    """A tile with the number of independent jurors overall, where it is known."""
-    if result.effective_jurors_overall is None:
+    """A tile with the number of distinct jurors overall, where it is known."""
+    if result.distinct_jurors_overall is None:
         return []
     counted = f"of {result.n_counted_jurors:,} with weight and {LEAST_VOTES}+ votes"
-    return [("Independent jurors overall", f"{result.effective_jurors_overall:,.1f}", counted)]
+    if result.error_correlation is not None:
+        counted += f"; by their errors, worth {result.error_correlation.n_independent:,.1f} independent ones"
+    return [("Distinct jurors overall", f"{result.distinct_jurors_overall:,.1f}", counted)]
 
 
 def _jurors(result: JuryResult) -> tuple[list[str], list[list[str]], int]:
@@ -147,7 +149,7 @@ def _uncertain(result: JuryResult) -> list[list[str]]:
                 f"{100 * result.confidence[n]:.1f}%",
                 f"{result.class_names[second]} ({100 * result.probs[n, second]:.1f}%)",
                 str(int(result.n_votes[n])),
-                f"{result.effective_jurors[n]:.1f}",
+                f"{result.distinct_jurors[n]:.1f}",
             ]
         )
     return rows

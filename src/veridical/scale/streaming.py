@@ -220,7 +220,7 @@ def consensus(
     weights = weigh_sources(_consensus_sums(blocked, missing, n_threads, progress), n_threads)
     names = names_of(blocked.whole)
     warn_of_camps(names, weights.camps)
-    fields = ("probs", "prediction", "effective_sources")
+    fields = ("probs", "prediction", "distinct_sources")
     of_camps = [f"camp_{k}" for k in range(len(weights.camps))]
 
     def work(block: Block) -> Arrays:
@@ -234,7 +234,7 @@ def consensus(
     specs = {
         "probs": vectors_of_all,
         "prediction": ArraySpec((blocked.n_samples,), np.dtype(np.int64)),
-        "effective_sources": ArraySpec((blocked.n_samples,), np.dtype(np.float64)),
+        "distinct_sources": ArraySpec((blocked.n_samples,), np.dtype(np.float64)),
         **dict.fromkeys(of_camps, vectors_of_all),
     }
     options = {"accuracy_preserving": bool(accuracy_preserving), "missing": missing}
@@ -244,7 +244,7 @@ def consensus(
             sink.write(block.number, block.start, arrays)
     result = sink.arrays()
     vectors = ConsensusVectors(
-        result["probs"], result["prediction"], result["effective_sources"], tuple(result[name] for name in of_camps)
+        result["probs"], result["prediction"], result["distinct_sources"], tuple(result[name] for name in of_camps)
     )
     return consensus_with(weights, vectors, names)
 

@@ -13,8 +13,8 @@ from veridical.combine.across_samples.factor import (
     MOST_SKILL,
     Evidence,
     Factor,
+    distinctness_of,
     fit_factor,
-    independence_of,
     suspected_copies,
     updated_loadings,
 )
@@ -44,7 +44,7 @@ class Camp:
     names : tuple of str
         What its sources are called.
     evidence : float
-        How many independent, skilled and sharp sources it holds; comparable between the camps of one consensus.
+        How many distinct, skilled and sharp sources it holds; comparable between the camps of one consensus.
     skill, weights : (S,) float64
         As in :class:`Consensus`, from this camp's sources alone; zero for all others.
     probs : (N, L) array
@@ -87,7 +87,7 @@ def choose_factor(evidence: Evidence, n_threads: int | None) -> tuple[Factor, tu
     rivals = [part for part in parts if part.strength >= _RIVAL * parts[0].strength and len(part.members) > 1]
     if len(rivals) > 1:
         return main, tuple(rivals)
-    shares = main.weights * main.independence
+    shares = main.weights * main.distinctness
     if 2 * shares[parts[0].sources].sum() >= shares.sum():
         return main, ()
     return _extended(parts[0], evidence), ()
@@ -125,14 +125,14 @@ def _significant(loadings: Floats, n_samples: Floats) -> npt.NDArray[np.bool_]:
 def _second_camp(evidence: Evidence, factor: Factor, n_threads: int | None) -> Sources:
     """Sources that share more with each other than with the factor, near-copies counted once."""
     copies = suspected_copies(evidence)
-    independence = independence_of(copies)
+    distinctness = distinctness_of(copies)
     skill = factor.skill
     # The start: the direction of the largest positive residuals.
     pairs = np.multiply.outer(-skill, skill)
     pairs += evidence.correlation
     np.maximum(pairs, 0.0, out=pairs)
     pairs *= evidence.visible
-    pairs *= independence
+    pairs *= distinctness
     for row, of_source in zip(pairs, copies, strict=True):  # of thousands of sources, matrices are large
         row *= 1.0 - of_source
     loadings = pairs.sum(axis=1)
@@ -145,16 +145,16 @@ def _second_camp(evidence: Evidence, factor: Factor, n_threads: int | None) -> S
     loadings = np.minimum(loadings / loadings.max(), 1.0)
     for _ in range(_LOADING_STEPS):
         before = loadings
-        loadings = updated_loadings(evidence, copies, independence, skill, loadings, 1.0, n_threads)
+        loadings = updated_loadings(evidence, copies, distinctness, skill, loadings, 1.0, n_threads)
         if np.abs(loadings - before).max() < _TOLERANCE:
             break
     camp = np.flatnonzero((loadings > skill) & _significant(loadings, evidence.n_samples))
     own = np.ix_(camp, camp)
     visible = evidence.visible[own]
     counts = FEW_SAMPLES * visible / (1.0 - visible) * (1.0 - copies[own])
-    counts *= independence[camp, None] * independence[camp]
+    counts *= distinctness[camp, None] * distinctness[camp]
     residual = evidence.correlation[own] - skill[camp, None] * skill[camp]
-    established = _is_established(counts, residual, loadings[camp], float(independence.sum()))
+    established = _is_established(counts, residual, loadings[camp], float(distinctness.sum()))
     return camp if established else np.zeros(0, np.intp)
 
 
@@ -174,11 +174,11 @@ def _is_established(counts: Floats, residual: Floats, loadings: Floats, n_source
 def _described(sources: Sources, factor: Factor, evidence: Evidence, most_samples: float) -> Part:
     """A part with its members and its evidence.
 
-    Evidence is the sum of weights over independent members, each times its variance, which for a calibrated source is
+    Evidence is the sum of weights over distinct members, each times its variance, which for a calibrated source is
     what it knows beyond the base rates, and times how often it is present.
     """
     member = _significant(factor.skill, evidence.n_samples)
-    strength = factor.weights * factor.independence * evidence.variance * evidence.n_samples
+    strength = factor.weights * factor.distinctness * evidence.variance * evidence.n_samples
     return Part(
         sources, factor, sources[member], float(strength[member].sum() / most_samples) if member.sum() > 1 else 0.0
     )
@@ -187,7 +187,7 @@ def _described(sources: Sources, factor: Factor, evidence: Evidence, most_sample
 def _extended(part: Part, evidence: Evidence) -> Factor:
     """The factor of a part with the skill and dependence of all other sources with regard to it."""
     correlation, among = evidence.correlation, part.sources
-    pull = evidence.visible[:, among] * (part.factor.independence * part.factor.skill)
+    pull = evidence.visible[:, among] * (part.factor.distinctness * part.factor.skill)
     size = pull @ part.factor.skill
     skill = (pull * correlation[:, among]).sum(axis=1) / np.where(size > 0, size, 1.0)
     skill[among] = part.factor.skill

@@ -46,8 +46,8 @@ class Consensus:
         dependence on the sources that are present.  All equal where the plain mean is returned.
     dependence : array of shape (S, S)
         What two sources share beyond the consensus, from 0 (independent errors) to 1 (copies).
-    effective_sources : array of shape (N,)
-        How many independent sources with weight each sample has.
+    distinct_sources : array of shape (N,)
+        How many distinct sources with weight each sample has.
     n_samples : array of S integers
         How many samples each source was present for.
     camps : tuple of Camp
@@ -67,7 +67,7 @@ class Consensus:
     skill: Floats
     weights: Floats
     dependence: Floats
-    effective_sources: Floats
+    distinct_sources: Floats
     n_samples: npt.NDArray[np.int64]
     camps: tuple[Camp, ...] = ()
 
@@ -81,7 +81,7 @@ class Consensus:
     def source_weights(self) -> Floats:
         """(S,) how many sources each source counts as: weights for :func:`veridical.discover`.
 
-        The shares of a sample for which all sources are present, times its effective number of sources.
+        The shares of a sample for which all sources are present, times its number of distinct sources.
         """
         return counted_sources(to_host(self.weights), to_host(self.dependence))
 
@@ -90,8 +90,8 @@ class Consensus:
         size = f"{self.skill.shape[0]} sources, {n_samples} samples, {n_classes} classes"
         if self.camps:
             return f"Consensus({size}; {len(self.camps)} camps, so this is the mean)"
-        effective = f", {to_host(self.effective_sources).mean():.3g} independent sources" if n_samples else ""
-        return f"Consensus({size}{effective})"
+        distinct = f", {to_host(self.distinct_sources).mean():.3g} distinct sources" if n_samples else ""
+        return f"Consensus({size}{distinct})"
 
 
 @also_foreign("veridical.combine.across_samples.on_arrays")
@@ -185,11 +185,11 @@ def consensus(
 
 
 class ConsensusVectors(NamedTuple):
-    """What weights make of samples: one vector, label and effective number of sources each, and a vector per camp."""
+    """What weights make of samples: one vector, label and number of distinct sources each, and a vector per camp."""
 
     probs: Array
     prediction: npt.NDArray[np.int64]
-    effective_sources: Floats
+    distinct_sources: Floats
     probs_of_camps: tuple[Array, ...] = ()
 
 
@@ -197,7 +197,7 @@ def combine_with_weights(
     sources: Predictions, weights: SourceWeights, accuracy_preserving: bool, missing: Missing, n_threads: int | None
 ) -> ConsensusVectors:
     """The consensus of samples whose numbers are valid; the plain mean where nothing is known of the sources."""
-    probs, effective = apply_source_weights(sources, weights.weights, weights.dependence, n_threads)
+    probs, distinct = apply_source_weights(sources, weights.weights, weights.dependence, n_threads)
     prediction = probs.argmax(axis=1)
     if weights.is_mean or accuracy_preserving:
         samples = sources.flat()  # pixels of images, on one axis as in the result
@@ -208,7 +208,7 @@ def combine_with_weights(
 
             project_rows_onto_winners(probs, prediction, LABEL_MARGIN)
     camps = (apply_source_weights(sources, camp.weights, camp.dependence, n_threads)[0] for camp in weights.camps)
-    return ConsensusVectors(probs, prediction, effective, tuple(camps))
+    return ConsensusVectors(probs, prediction, distinct, tuple(camps))
 
 
 def consensus_with(weights: SourceWeights, vectors: ConsensusVectors, names: Sequence[str]) -> Consensus:
@@ -230,7 +230,7 @@ def consensus_with(weights: SourceWeights, vectors: ConsensusVectors, names: Seq
         weights.skill,
         weights.weights,
         weights.dependence,
-        vectors.effective_sources,
+        vectors.distinct_sources,
         weights.n_samples,
         camps,
     )

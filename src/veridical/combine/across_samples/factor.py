@@ -33,9 +33,9 @@ class Factor(NamedTuple):
     dependence: Floats
 
     @property
-    def independence(self) -> Floats:
-        """(S,) the share of an independent source that each amounts to: 1 / k for k copies."""
-        return independence_of(self.dependence)
+    def distinctness(self) -> Floats:
+        """(S,) the share of a distinct source that each amounts to: 1 / k for k copies."""
+        return distinctness_of(self.dependence)
 
     @property
     def weights(self) -> Floats:
@@ -68,8 +68,8 @@ class Evidence(NamedTuple):
         return Evidence(correlation, visible, seen, self.n_samples[sources], self.variance[sources])
 
 
-def independence_of(dependence: Floats, present: Array | None = None) -> Floats:
-    """What share of an independent source each source amounts to, (S,), or (S, n) among those present in each sample.
+def distinctness_of(dependence: Floats, present: Array | None = None) -> Floats:
+    """What share of a distinct source each source amounts to, (S,), or (S, n) among those present in each sample.
 
     a_s = c_s / sum_t c_t rho_st, with c_s = 1 / k for each of k exact copies: those are one source, for each other and
     for any third source that depends on them.
@@ -78,8 +78,8 @@ def independence_of(dependence: Floats, present: Array | None = None) -> Floats:
     is_copy = dependence > COPIES
     copies = is_copy.sum(axis=1) if present is None else is_copy.astype(np.float64) @ everyone
     single = everyone / np.maximum(copies, 1.0)
-    independence: Floats = single / np.where(single > 0, dependence @ single, 1.0)
-    return independence
+    distinctness: Floats = single / np.where(single > 0, dependence @ single, 1.0)
+    return distinctness
 
 
 def weights_of_skill(skill: Floats) -> Floats:
@@ -107,7 +107,7 @@ def fit_factor(evidence: Evidence, n_threads: int | None = None, tolerance: floa
     r"""One common factor behind the correlations, with pairs that copy each other left out.
 
     Alternates between least squares for :math:`R_{st} = \lambda_s \lambda_t`, pairs weighted by
-    :math:`a_s a_t (1 - \rho_{st})` (see :func:`independence_of`) and by how many samples they share, and
+    :math:`a_s a_t (1 - \rho_{st})` (see :func:`distinctness_of`) and by how many samples they share, and
 
     .. math:: \rho_{st} = \mathrm{clip}\left(\frac{R_{st} - \lambda_s \lambda_t}
               {\sqrt{(1 - \lambda_s^2)(1 - \lambda_t^2)}}, 0, 1\right)^4.
@@ -122,9 +122,9 @@ def fit_factor(evidence: Evidence, n_threads: int | None = None, tolerance: floa
     dependence, nothing = suspected_copies(evidence), np.zeros(n_sources)
     skill = np.full(n_sources, 0.5)
     for i in range(_MOST_ROUNDS):
-        before, independence = skill, independence_of(dependence)
+        before, distinctness = skill, distinctness_of(dependence)
         for _ in range(_UPDATES):
-            skill = updated_loadings(evidence, dependence, independence, nothing, skill, MOST_SKILL, n_threads)
+            skill = updated_loadings(evidence, dependence, distinctness, nothing, skill, MOST_SKILL, n_threads)
         # Half steps, later shorter ones: pairs that share few samples can otherwise swing for ever.
         step = min(0.5, 0.5 * _FULL_STEPS / (i + 1))
         changes = run_blocks(
@@ -140,7 +140,7 @@ def fit_factor(evidence: Evidence, n_threads: int | None = None, tolerance: floa
 def updated_loadings(
     evidence: Evidence,
     dependence: Floats,
-    independence: Floats,
+    distinctness: Floats,
     removed: Floats,
     loadings: Floats,
     most: float,
@@ -152,7 +152,7 @@ def updated_loadings(
     updated = np.empty_like(loadings)
     run_blocks(
         lambda part: update_loadings(
-            evidence.correlation, evidence.visible, dependence, independence, removed, loadings, part, updated
+            evidence.correlation, evidence.visible, dependence, distinctness, removed, loadings, part, updated
         ),
         _row_blocks(len(loadings)),
         n_threads,
@@ -168,7 +168,7 @@ def shrunk_skill(factor: Factor, evidence: Evidence) -> Floats:
     """Skill pulled towards the mean of all, by how few samples a source has; constant sources keep a skill of 0."""
     n_samples = evidence.n_samples
     constant = (n_samples > 0) & (evidence.variance == 0)
-    by_evidence = factor.independence * n_samples * ~constant
+    by_evidence = factor.distinctness * n_samples * ~constant
     if not by_evidence.any():
         return factor.skill
     typical = float(by_evidence @ factor.skill / by_evidence.sum())

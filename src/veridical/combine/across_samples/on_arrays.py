@@ -50,7 +50,7 @@ def consensus(
 def _combine(loaded: LoadedArrays, weights: SourceWeights, accuracy_preserving: bool) -> ConsensusVectors:
     """The consensus of the samples; the plain mean where nothing is known of the sources."""
     xp = loaded.xp
-    probs, effective = weighted_mean(loaded, weights.weights, weights.dependence)
+    probs, distinct = weighted_mean(loaded, weights.weights, weights.dependence)
     if weights.is_mean:
         probs = loaded.truth(keep_label=False, tol=0.0, max_iter=0).probs
     if accuracy_preserving:
@@ -58,12 +58,12 @@ def _combine(loaded: LoadedArrays, weights: SourceWeights, accuracy_preserving: 
     keeps = weights.is_mean or accuracy_preserving
     prediction = loaded.prediction if keeps else xp.argmax(probs, axis=1)
     camps = tuple(weighted_mean(loaded, camp.weights, camp.dependence)[0] for camp in weights.camps)
-    return ConsensusVectors(probs, prediction, widest_float(xp, effective), camps)
+    return ConsensusVectors(probs, prediction, widest_float(xp, distinct), camps)
 
 
 def _on_device(loaded: LoadedArrays, weights: SourceWeights, vectors: ConsensusVectors) -> SourceWeights:
     """The weights as arrays beside the vectors."""
-    xp, like = loaded.xp, vectors.effective_sources
+    xp, like = loaded.xp, vectors.distinct_sources
     skill, of_sources, dependence = (
         loaded.constant(values, like) for values in (weights.skill, weights.weights, weights.dependence)
     )
@@ -91,7 +91,7 @@ def sums_of(loaded: LoadedArrays) -> ConsensusSums:
 
 
 def sample_shares(loaded: LoadedArrays, weights: Floats, dependence: Floats) -> tuple[Any, Any]:
-    """Shares (S, N) of the sources that are present, and (N,) how many independent sources they amount to.
+    """Shares (S, N) of the sources that are present, and (N,) how many distinct sources they amount to.
 
     Twin of :func:`veridical.combine.across_samples.passes.sample_weights`.
     """
@@ -100,19 +100,19 @@ def sample_shares(loaded: LoadedArrays, weights: Floats, dependence: Floats) -> 
     copies = loaded.constant(dependence > COPIES) @ here
     single = here / xp.maximum(copies, xp.ones_like(copies))
     depends = loaded.constant(dependence) @ single
-    independence = single / xp.where(single > 0, depends, xp.ones_like(depends))
+    distinctness = single / xp.where(single > 0, depends, xp.ones_like(depends))
     weight = loaded.constant(weights)[:, None]
-    shares = weight * independence
+    shares = weight * distinctness
     none = (xp.sum(shares, axis=0) <= 0)[None, :]
-    shares = xp.where(none, independence, shares)
-    counted = xp.where(none | (weight > 0), independence, xp.zeros_like(independence))
+    shares = xp.where(none, distinctness, shares)
+    counted = xp.where(none | (weight > 0), distinctness, xp.zeros_like(distinctness))
     return shares / xp.sum(shares, axis=0)[None, :], xp.sum(counted, axis=0)
 
 
 def weighted_mean(loaded: LoadedArrays, weights: Floats, dependence: Floats) -> tuple[Any, Any]:
-    """(N, L) mean of the sources with their weights, and (N,) the effective number of independent sources."""
-    shares, effective = sample_shares(loaded, weights, dependence)
-    return loaded.xp.sum(shares[:, :, None] * loaded.probs, axis=0), effective
+    """(N, L) mean of the sources with their weights, and (N,) the number of distinct sources."""
+    shares, distinct = sample_shares(loaded, weights, dependence)
+    return loaded.xp.sum(shares[:, :, None] * loaded.probs, axis=0), distinct
 
 
 def _names(foreign: Foreign, n_sources: int) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from veridical._numpy_kernels import MOST_SAMPLES
 from veridical._parallel import run_blocks, single_threaded_blas
-from veridical.combine.across_samples.factor import independence_of
+from veridical.combine.across_samples.factor import distinctness_of
 from veridical.combine.across_samples.sums import ConsensusSums, check_pairs
 from veridical.combine.combined import Floats
 from veridical.predictions import Predictions
@@ -184,39 +184,39 @@ def sums_about(means: Floats, predictions: Predictions, n_threads: int | None) -
 
 
 def sample_weights(weights: Floats, dependence: Floats, present: Array) -> tuple[Floats, Floats]:
-    """Shares (S, n) of the sources that are present, and how many independent sources with weight they amount to.
+    """Shares (S, n) of the sources that are present, and how many distinct sources with weight they amount to.
 
-    The share of source s is proportional to w_s a_s, with a_s from :func:`independence_of` the sources present.  If
+    The share of source s is proportional to w_s a_s, with a_s from :func:`distinctness_of` the sources present.  If
     only sources without weight are present, they share by a_s.
     """
-    independence = independence_of(dependence, present)
-    counted = np.where(weights[:, None] > 0, independence, 0.0)
-    shares = weights[:, None] * independence
+    distinctness = distinctness_of(dependence, present)
+    counted = np.where(weights[:, None] > 0, distinctness, 0.0)
+    shares = weights[:, None] * distinctness
     none = shares.sum(axis=0) <= 0
-    shares[:, none] = counted[:, none] = independence[:, none]
+    shares[:, none] = counted[:, none] = distinctness[:, none]
     return shares / shares.sum(axis=0), counted.sum(axis=0)
 
 
 def weighted_means(
     predictions: Predictions, weights: Floats, dependence: Floats, n_threads: int | None, *, complete: bool
 ) -> tuple[Array, Floats]:
-    """(N, L) mean of the sources with their weights, and (N,) the effective number of independent sources."""
+    """(N, L) mean of the sources with their weights, and (N,) the number of distinct sources."""
     n_sources, n_samples, n_classes = predictions.n_sources, predictions.n_samples, predictions.n_classes
     probs = np.empty((n_samples, n_classes), predictions.result_dtype)
-    effective = np.empty(n_samples)
-    everyone, n_effective = sample_weights(weights, dependence, np.ones((n_sources, 1)))
+    distinct = np.empty(n_samples)
+    everyone, n_distinct = sample_weights(weights, dependence, np.ones((n_sources, 1)))
     shares = everyone[:, 0].astype(probs.dtype)
 
     def work(part: slice) -> None:
         if complete:
             flat = _complete_block(predictions, part).reshape(n_sources, -1)
             probs[part] = (shares @ flat).reshape(-1, n_classes)
-            effective[part] = n_effective
+            distinct[part] = n_distinct
             return
         block = _block_with_gaps(predictions, part)
         present = ~np.isnan(block[:, :, 0])
-        own, effective[part] = sample_weights(weights, dependence, present)
+        own, distinct[part] = sample_weights(weights, dependence, present)
         probs[part] = np.einsum("sn,snl->nl", own, np.where(present[:, :, None], block, 0))
 
     _on_threads(work, _blocks(0, n_samples, _samples_in_block(predictions)), n_threads)
-    return probs, effective
+    return probs, distinct

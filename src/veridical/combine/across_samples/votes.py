@@ -102,29 +102,29 @@ def sums_of_votes(votes: Votes) -> ConsensusSums:
 
 
 def weighted_votes(votes: Votes, weights: Floats, dependence: Floats, n_threads: int | None) -> tuple[Floats, Floats]:
-    """(N, L) shares of the votes with the sources' weights, and (N,) the effective number of independent sources."""
+    """(N, L) shares of the votes with the sources' weights, and (N,) the number of distinct sources."""
     _, n_items, n_classes = votes.shape
-    shares, effective, starts = np.empty(len(votes.items)), np.empty(n_items), votes.starts
+    shares, distinct, starts = np.empty(len(votes.items)), np.empty(n_items), votes.starts
     run_blocks(
-        lambda part: share_votes(starts, votes.sources, weights, dependence, COPIES, part, shares, effective),
+        lambda part: share_votes(starts, votes.sources, weights, dependence, COPIES, part, shares, distinct),
         [(first, min(first + _ITEMS_IN_BLOCK, n_items)) for first in range(0, n_items, _ITEMS_IN_BLOCK)],
         n_threads,
     )
     cells = votes.items[votes.entries] * n_classes + votes.labels
     probs = np.zeros(n_items * n_classes)
     probs += np.bincount(cells, weights=votes.values * shares[votes.entries], minlength=len(probs))
-    return probs.reshape(n_items, n_classes), effective
+    return probs.reshape(n_items, n_classes), distinct
 
 
-def distributions_of_shares(shares: Floats, effective_sources: Floats) -> Floats:
-    """Shares of m independent votes with c more votes spread over all classes, made sharper.
+def distributions_of_shares(shares: Floats, distinct_sources: Floats) -> Floats:
+    """Shares of m distinct votes with c more votes spread over all classes, made sharper.
 
     Shares of few votes reach 0 and 1 by chance: (m z + c / L) / (m + c) is their expectation under a Dirichlet prior
     of weight c.  Shares of many votes are less sure than the label is: several sources that agree are better evidence
     than any of them, which a power of the distribution stands for.  Weight and power were chosen on
     eight sets of votes, of language models and people, with known answers.
     """
-    m = effective_sources[:, None]
+    m = distinct_sources[:, None]
     smooth = (m * shares + _PRIOR_VOTES / shares.shape[1]) / (m + _PRIOR_VOTES)
     sharp: Floats = smooth**_SHARPNESS
     sharp /= sharp.sum(axis=1, keepdims=True)
@@ -136,12 +136,12 @@ def consensus_of_votes(votes: Votes, *, source_names: Any = None, n_threads: int
     weights = weigh_sources(sums_of_votes(votes), n_threads)
     names = [str(s) for s in range(votes.shape[0])] if source_names is None else [str(name) for name in source_names]
     warn_of_camps(names, weights.camps)
-    shares, effective = weighted_votes(votes, weights.weights, weights.dependence, n_threads)
+    shares, distinct = weighted_votes(votes, weights.weights, weights.dependence, n_threads)
     of_camps = (weighted_votes(votes, camp.weights, camp.dependence, n_threads) for camp in weights.camps)
     vectors = ConsensusVectors(
-        distributions_of_shares(shares, effective),
+        distributions_of_shares(shares, distinct),
         shares.argmax(axis=1),
-        effective,
+        distinct,
         tuple(distributions_of_shares(*shares_of_camp) for shares_of_camp in of_camps),
     )
     return consensus_with(weights, vectors, names)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from veridical.combine.across_samples.camps import CampWeights, camp_weights, choose_factor
 from veridical.combine.across_samples.factor import (
     MOST_SKILL,
+    distinctness_of,
     evidence_of,
-    independence_of,
     shrunk_skill,
     weights_of_skill,
 )
@@ -107,9 +107,9 @@ def is_mean(weights: Floats, dependence: Floats) -> bool:
 
 
 def counted_sources(weights: Floats, dependence: Floats) -> Floats:
-    """(S,) how many sources each counts as in truth discovery: shares of as many as are independent."""
-    shares, n_effective = sample_weights(weights, dependence, np.ones((len(weights), 1)))
-    counted: Floats = shares[:, 0] * n_effective[0]
+    """(S,) how many sources each counts as in truth discovery: shares of as many as are distinct."""
+    shares, n_distinct = sample_weights(weights, dependence, np.ones((len(weights), 1)))
+    counted: Floats = shares[:, 0] * n_distinct[0]
     return counted
 
 
@@ -118,7 +118,7 @@ def weights_for_sources(weights: Floats, dependence: Floats, known: list[int], n
 
     A new source has the mean skill of the sources with weight, copies counted once, and depends on no other.
     """
-    counted = independence_of(dependence) * (weights > 0)
+    counted = distinctness_of(dependence) * (weights > 0)
     skill = np.sqrt(-np.expm1(-weights))
     typical = float(counted @ skill / counted.sum()) if counted.any() else 0.0
     extended = np.eye(len(known) + n_new)
