@@ -88,7 +88,7 @@ class CorruptFileError(FileFormatError):
 
 
 class UnsafePickleError(CorruptFileError):
-    """A pickle asks for more than plain values and arrays; nothing of it was run."""
+    """A pickle is not one of the published files that are known to be harmless; it was not loaded."""
 
 
 class CheckpointError(InvalidInputError):

@@ -9,8 +9,6 @@ rule, as JSON.
 from __future__ import annotations
 
 import json
-import os
-import pickle
 import random
 import resource
 import shutil
@@ -18,7 +16,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +25,7 @@ from mutation import mutate_bytes, mutate_directory, mutate_json, mutate_npy, mu
 from rule import check_call, check_sentence, places_of_nan
 
 import veridical as vd
-from veridical.errors import UnsafePickleError, VeridicalError
+from veridical.errors import VeridicalError
 
 #: docs/reference/files.md: a file that claims more than so many times its size, plus so much, is refused; tables and
 #: what is made of the scores take up to three times that.
@@ -45,15 +42,6 @@ class Format:
     write: Callable[[Path], Path]
     mutate: Callable[[bytes, random.Random], bytes] | None
     read: Callable[[Path], Any]
-
-
-class Canary:
-    """Pickled, it makes a directory when it is loaded by way of Python's own pickle."""
-
-    path: Path
-
-    def __reduce__(self) -> Any:
-        return os.mkdir, (str(self.path),)
 
 
 def _predictions() -> vd.Predictions:
@@ -88,28 +76,6 @@ def _npy(folder: Path) -> Path:
     return folder / "probs.npy"
 
 
-def _torch(content: Callable[[Any], Any]) -> Callable[[Path], Path]:
-    def write(folder: Path) -> Path:
-        import torch
-
-        torch.save(content(torch), folder / "probs.pt")
-        return folder / "probs.pt"
-
-    return write
-
-
-def _plain_parquet(folder: Path) -> Path:
-    """Without the checksums that ``save`` adds."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    full = _predictions()
-    columns = {"sample": np.repeat(np.arange(12), 3), "source": np.tile(["one", "two", "three"], 12)}
-    columns |= {name: full.values[:, :, l].T.ravel() for l, name in enumerate(("cat", "dog", "owl"))}
-    pq.write_table(pa.table(columns), folder / "p.parquet")
-    return folder / "p.parquet"
-
-
 def _labels_file(suffix: str) -> Callable[[Path], Path]:
     def write(folder: Path) -> Path:
         labels, path = [n % 3 for n in range(12)], folder / f"labels{suffix}"
@@ -119,11 +85,6 @@ def _labels_file(suffix: str) -> Callable[[Path], Path]:
             path.write_text(json.dumps({"labels": labels}))
         elif suffix == ".csv":
             path.write_text("sample,label\n" + "".join(f"{n},{label}\n" for n, label in enumerate(labels)))
-        elif suffix == ".pkl":
-            path.write_bytes(pickle.dumps({b"labels": labels, b"data": np.zeros(4, np.uint8)}, protocol=2))
-        elif suffix == ".canary.pkl":
-            Canary.path = folder / "canary"
-            path.write_bytes(pickle.dumps({b"labels": labels, "code": Canary()}, protocol=2))
         else:
             path.write_text("".join(f"{label}\n" for label in labels))
         return path
@@ -205,15 +166,6 @@ def _votes_with_confidences(folder: Path) -> Path:
     return folder / "votes.csv"
 
 
-def _parquet_votes(folder: Path) -> Path:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = zip(*_vote_rows(), strict=True)
-    pq.write_table(pa.table(dict(zip(("item", "source", "label"), columns, strict=True))), folder / "votes.parquet")
-    return folder / "votes.parquet"
-
-
 def _judge(path: Path) -> Any:
     check_call("load_votes", vd.load_votes, path)
     result = vd.judge(path)
@@ -254,11 +206,7 @@ def _zip_or_bytes(content: bytes, rng: random.Random) -> bytes:
     return mutate_zip(content, rng) if rng.random() < 0.6 else mutate_bytes(content, rng)
 
 
-def _numbers_in_dictionary(torch: Any) -> Any:
-    return {"probs": torch.tensor(_predictions().values), "labels": torch.arange(12) % 3}
-
-
-_TEXT_LABELS = (".txt", ".csv", ".npy", ".pkl", ".canary.pkl")
+_TEXT_LABELS = (".txt", ".csv", ".npy")
 
 #: Group -> format -> how it is written, damaged and read.  A group is read in one process.
 GROUPS: dict[str, dict[str, Format]] = {
@@ -268,16 +216,10 @@ GROUPS: dict[str, dict[str, Format]] = {
         "npy": Format(_npy, mutate_npy, _use),
         "csv": Format(_saved(".csv"), mutate_bytes, _use),
         "csv without ids": Format(_without_ids(".csv"), mutate_bytes, _use),
-        "parquet": Format(_saved(".parquet"), mutate_bytes, _use),
-        "plain parquet": Format(_plain_parquet, mutate_bytes, _use),
-        "zarr": Format(_saved(".zarr"), None, _use),
         "votes": Format(_votes, mutate_bytes, _judge),
         "votes with confidences": Format(_votes_with_confidences, mutate_bytes, _judge),
-        "parquet votes": Format(_parquet_votes, mutate_bytes, _judge),
     },
     "torch": {
-        "pt": Format(_torch(lambda torch: torch.tensor(_predictions().values)), _zip_or_bytes, _use),
-        "pt dictionary": Format(_torch(_numbers_in_dictionary), _zip_or_bytes, _use),
         "run directory": Format(_run_directory, None, _read_run),
         "safetensors": Format(_safetensors, mutate_bytes, _read_weights),
     },
@@ -318,11 +260,10 @@ def read_damaged(name: str, format: Format, folder: Path, seed: int, n_files: in
     """How many damaged files of a format were read and refused, and what became of the others."""
     rng = random.Random(f"{seed} {name}")
     good = format.write(folder)
-    with suppress(UnsafePickleError):  # the file with a program in it
-        format.read(good)  # imports and compiled kernels are not memory that a file takes
+    format.read(good)  # imports and compiled kernels are not memory that a file takes
     bad = folder / "bad" / good.name
     bad.parent.mkdir()
-    canary, outcome = folder / "canary", {"read": 0, "refused": 0, "failures": []}
+    outcome: dict[str, Any] = {"read": 0, "refused": 0, "failures": []}
     for n in range(n_files):
         size, before = damage(good, bad, format, rng), used_memory()
         peak = peak_memory()
@@ -335,7 +276,6 @@ def read_damaged(name: str, format: Format, folder: Path, seed: int, n_files: in
                 outcome["refused"] += 1
             more = peak_memory() - before if peak_memory() > peak else 0
             assert more <= TIMES * (MULTIPLE * size + PLUS), f"{size} bytes took {more >> 20} MB"
-            assert not canary.exists(), "the file was run"
         except BaseException:
             kept = folder / f"failure-{n}{good.suffix}"
             bad.rename(kept)

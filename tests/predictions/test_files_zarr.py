@@ -84,38 +84,6 @@ def test_zarr_output_within_the_store_is_refused(store, name):
         check_outputs({"--out": store / name}, vd.load(store).files)
 
 
-def packed_in(store, *codecs):
-    """A store of format 3 with these codecs."""
-    shutil.rmtree(store)
-    zarr.open_group(str(store), mode="w").create_array("probs", data=np.full((2, 3, 2), 0.5, np.float32))
-    metadata = json.loads((store / "probs" / "zarr.json").read_text())
-    metadata["codecs"] = [{"name": name, "configuration": options} for name, options in codecs]
-    (store / "probs" / "zarr.json").write_text(json.dumps(metadata))
-    return store
-
-
-BYTES = ("bytes", {"endian": "little"})
-ZSTD = ("zstd", {"level": 0, "checksum": False})
-SHUFFLE = ("numcodecs.shuffle", {"elementsize": 4})
-
-
-@pytest.mark.parametrize("last", [SHUFFLE, ("numcodecs.crc32", {}), ("numcodecs.crc32c", {"location": "start"})])
-def test_zarr_compressor_is_last(store, last):
-    with pytest.raises(errors.FileFormatError, match=r"packed and then changed by '\w+'; write it again with the"):
-        vd.load(packed_in(store, BYTES, ZSTD, last))
-
-
-def test_zarr_shards_within_shards_are_refused(store):
-    inner = [{"name": "sharding_indexed", "configuration": shards([{"name": "bytes"}])}]
-    with pytest.raises(errors.FileFormatError, match="shards within shards"):
-        vd.load(packed_in(store, ("sharding_indexed", shards(inner))))
-
-
-def shards(codecs):
-    index = [{"name": "bytes", "configuration": {"endian": "little"}}]
-    return {"chunk_shape": [2, 3, 2], "codecs": codecs, "index_codecs": index, "index_location": "end"}
-
-
 def test_zarr_linked_store_is_read(tmp_path, store):
     (tmp_path / "link.zarr").symlink_to(store)
     assert vd.load(tmp_path / "link.zarr").n_sources == 2

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import pickle
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ from veridical.errors import (
     UnknownNameError,
     UnsafePickleError,
 )
-from veridical.training.data import DATASETS, cifar, load_dataset
+from veridical.predictions.files import cifar_batches
+from veridical.training.data import DATASETS, load_dataset
 
 CIFAR10_NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 FASHION = Path("/usr/share/datasets/fashion-mnist")
@@ -71,17 +73,32 @@ def write_cifar10_binary(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return images, labels
 
 
+Publish = Callable[[Path], None]
+
+
+@pytest.fixture
+def publish(monkeypatch: pytest.MonkeyPatch) -> Publish:
+    """Makes the files of a folder known as the published ones are."""
+
+    def add_checksums(folder: Path) -> None:
+        sums = {path.name: hashlib.md5(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+        monkeypatch.setitem(cifar_batches.PUBLISHED, "written here", sums)
+
+    return add_checksums
+
+
 @pytest.mark.parametrize("nested", [True, False])
-def test_cifar10_python_files(tmp_path: Path, nested: bool) -> None:
+def test_cifar10_python_files(tmp_path: Path, publish: Publish, nested: bool) -> None:
     folder = tmp_path / "cifar-10-batches-py" if nested else tmp_path / "here"
     images, labels = write_cifar10_python(folder)
-    read = load_dataset("cifar10", tmp_path if nested else folder, verify=False)
+    publish(folder)
+    read = load_dataset("cifar10", tmp_path if nested else folder)
     np.testing.assert_array_equal(read.images, images)
     np.testing.assert_array_equal(read.labels, labels)
     assert read.n_classes == 10
     assert list(read.class_names or ()) == CIFAR10_NAMES
-    assert read.published == {f"data_batch_{i}": False for i in range(1, 6)}
-    assert len(load_dataset("cifar10", tmp_path, "test", verify=False) if nested else read) == (3 if nested else 25)
+    assert read.published == {f"data_batch_{i}": True for i in range(1, 6)}
+    assert len(load_dataset("cifar10", tmp_path, "test") if nested else read) == (3 if nested else 25)
 
 
 def test_cifar10_binary_files(tmp_path: Path) -> None:
@@ -92,7 +109,7 @@ def test_cifar10_binary_files(tmp_path: Path) -> None:
     assert list(read.class_names or ()) == CIFAR10_NAMES
 
 
-def test_cifar100_files_of_both_formats(tmp_path: Path) -> None:
+def test_cifar100_files_of_both_formats(tmp_path: Path, publish: Publish) -> None:
     images, _ = random_images(6, 2)
     fine, coarse = np.array([99, 0, 5, 50, 7, 8]), np.zeros(6, np.uint8)
     python, binary = tmp_path / "p" / "cifar-100-python", tmp_path / "b" / "cifar-100-binary"
@@ -100,59 +117,25 @@ def test_cifar100_files_of_both_formats(tmp_path: Path) -> None:
     binary.mkdir(parents=True)
     batch = {b"fine_labels": fine.tolist(), b"coarse_labels": coarse.tolist(), b"data": planes(images)}
     (python / "train").write_bytes(pickle.dumps(batch, protocol=2))
+    publish(python)
     np.concatenate([np.stack([coarse, fine.astype(np.uint8)], 1), planes(images)], axis=1).astype(np.uint8).tofile(
         binary / "train.bin"
     )
     for folder in (python.parent, binary.parent):
-        read = load_dataset("cifar100", folder, verify=False)
+        read = load_dataset("cifar100", folder)
         np.testing.assert_array_equal(read.images, images)
         np.testing.assert_array_equal(read.labels, fine)
         assert read.n_classes == 100
 
 
-def test_cifar_verify_rejects_changed_batches(tmp_path: Path) -> None:
-    write_cifar10_python(tmp_path / "cifar-10-batches-py")
-    with pytest.raises(CorruptFileError, match=r"data_batch_1 is not the published file .*c99cafc152244af753f735"):
-        load_dataset("cifar10", tmp_path)
-
-
-def test_cifar_records_published_checksums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cifar_python_files_that_are_not_the_published_ones_are_refused_and_not_run(tmp_path: Path) -> None:
     folder = tmp_path / "cifar-10-batches-py"
     write_cifar10_python(folder)
-    sums = cifar._DATASETS["cifar10"].python_files["test"]
-    monkeypatch.setitem(sums, "test_batch", hashlib.md5((folder / "test_batch").read_bytes()).hexdigest())
-    assert load_dataset("cifar10", tmp_path, "test").published == {"test_batch": True}
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda content: content[:-200], "is not a whole pickle"),
-        (lambda content: b"not a pickle", "is not a whole pickle"),
-        (lambda content: pickle.dumps([1, 2]), "does not hold images of 3072 bytes"),
-        (lambda content: pickle.dumps({b"data": np.zeros((2, 3072), np.uint8), b"labels": [1]}), "as many labels"),
-        (lambda content: pickle.dumps({b"data": np.zeros((1, 3072)), b"labels": [1]}), "does not hold images"),
-        (lambda content: pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"labels": [10]}), "has label 10"),
-        (
-            lambda content: pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"labels": ["x"]}),
-            "does not hold images",
-        ),
-    ],
-)
-def test_cifar_rejects_damaged_python_batches(tmp_path: Path, damage: object, message: str) -> None:
-    write_cifar10_python(tmp_path / "cifar-10-batches-py")
-    path = tmp_path / "cifar-10-batches-py" / "test_batch"
-    path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
-    with pytest.raises(CorruptFileError, match=message):
-        load_dataset("cifar10", tmp_path, "test", verify=False)
-
-
-def test_cifar_runs_no_code_of_a_pickle(tmp_path: Path) -> None:
-    write_cifar10_python(tmp_path / "cifar-10-batches-py")
-    (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(b"cos\nsystem\n(S'touch " + bytes(tmp_path / "ran")
-                                                                  + b"'\ntR.")  # fmt: skip
-    with pytest.raises(UnsafePickleError, match=r"it names os\.system"):
-        load_dataset("cifar10", tmp_path, "test", verify=False)
+    with pytest.raises(UnsafePickleError, match=r"data_batch_1 is not the published file .* the binary version"):
+        load_dataset("cifar10", tmp_path)
+    (folder / "test_batch").write_bytes(b"cos\nsystem\n(S'touch " + bytes(tmp_path / "ran") + b"'\ntR.")
+    with pytest.raises(UnsafePickleError, match=r"test_batch is not the published file"):
+        load_dataset("cifar10", tmp_path, "test")
     assert not (tmp_path / "ran").exists()
 
 

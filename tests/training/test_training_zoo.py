@@ -122,7 +122,7 @@ def test_pickled_code_is_not_run(tmp_path: Path) -> None:
     for is_zip in (True, False):
         content = {"state_dict": _Touch(tmp_path / "ran")}
         torch.save(content, tmp_path / "net.pt", _use_new_zipfile_serialization=is_zip)
-        with pytest.raises(FileFormatError, match=r"net\.pt holds more than dense tensors \(io\.open\)"):
+        with pytest.raises(FileFormatError, match=r"net\.pt cannot be read as tensors .* could run programs"):
             load_checkpoint(tmp_path / "net.pt", "resnet50", 10, layout="pytorch-ensembles")
         assert not (tmp_path / "ran").exists()
 

@@ -70,10 +70,6 @@ data_option = click.option(
     help="Directory of the data set's files (npz: the file).",
 )
 
-verify_option = click.option(
-    "--verify/--no-verify", default=True, show_default=True, help="Compare with published checksums."
-)
-
 device_option = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
 
 

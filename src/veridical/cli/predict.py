@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from veridical.cli.options import data_option, device_option, output_options, precision_option, verify_option
+from veridical.cli.options import data_option, device_option, output_options, precision_option
 from veridical.cli.output import Output
 from veridical.training.architectures import ARCHITECTURES
 from veridical.training.data import DATASETS, SPLITS
@@ -23,7 +23,6 @@ from veridical.training.data import DATASETS, SPLITS
 @click.option("--batch-size", type=click.IntRange(1), default=512, show_default=True)
 @device_option
 @precision_option("float32")
-@verify_option
 @click.option("--out", "-o", type=click.Path(dir_okay=False), required=True, help="A .npz file to write.")
 @output_options
 def command(checkpoints: str, data: str, out: str, as_json: bool, quiet: bool, **options: Any) -> None:

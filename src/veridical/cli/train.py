@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from veridical.cli import print_message
-from veridical.cli.options import data_option, device_option, output_options, precision_option, verify_option
+from veridical.cli.options import data_option, device_option, output_options, precision_option
 from veridical.cli.output import Output
 from veridical.training.architectures import ARCHITECTURES
 from veridical.training.data import DATASETS, load_dataset
@@ -33,14 +33,12 @@ from veridical.training.recipes import METHODS, RECIPES
 @click.option("--seed", "random_state", type=int, default=0, show_default=True, help="Seed of everything random.")
 @device_option
 @precision_option("auto")
-@verify_option
 @click.option("--out", "-o", type=click.Path(), required=True, help="Directory of the run, new or to be continued.")
 @output_options
 def command(
     dataset: str,
     data: str,
     limit: int | None,
-    verify: bool,
     recipe: str | None,
     out: str,
     as_json: bool,
@@ -67,8 +65,8 @@ def command(
     changed = replace(RECIPES[recipe or "paper"], **{key: value for key, value in changes.items() if value is not None})
     with output.progress() as progress, _log_to_stderr(quiet):
         ensemble = train_ensemble(
-            load_dataset(dataset, data, "train", limit=limit, verify=verify),
-            load_dataset(dataset, data, "test", verify=verify),
+            load_dataset(dataset, data, "train", limit=limit),
+            load_dataset(dataset, data, "test"),
             out=out,
             recipe=changed,
             dataset=dataset,

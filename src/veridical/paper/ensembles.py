@@ -171,8 +171,7 @@ def open_ensembles(
         :func:`veridical.paper.recognise`), and that the numbers are logits.
     labels : sequence of paths
         Label files: one for all, or one per prediction file; none where the files hold their labels.  Anything
-        :func:`veridical.load` reads, such as plain pickles, CIFAR's ``test_batch`` and ``test`` (nothing in them is
-        run), and CIFAR's binary batches.
+        :func:`veridical.load` reads, such as CIFAR's published ``test_batch`` and ``test``, and its binary batches.
     kind : {"probs", "logits", "log_probs"}, optional
         What the numbers are, where the file does not say.
     sources_axis : {0, 1, 2}, optional

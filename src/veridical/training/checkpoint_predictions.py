@@ -37,7 +37,6 @@ def predict_dataset(
     batch_size: int = 512,
     device: str | None = None,
     precision: str = "float32",
-    verify: bool = True,
 ) -> Predictions:
     """Logits of all networks in a directory for one split of a data set.
 
@@ -61,8 +60,6 @@ def predict_dataset(
     batch_size : int
     device : {"auto", "cpu", "cuda", "mps"}, optional
     precision : {"float32", "bfloat16", "auto"}
-    verify : bool
-        As in :func:`load_dataset`.
 
     Returns
     -------
@@ -89,7 +86,7 @@ def predict_dataset(
         dataset = ensemble.settings.get("dataset")
     if dataset is None:
         raise ParameterError(f"the data set is not known; give --dataset, one of: {', '.join(DATASETS)}.")
-    images = load_dataset(dataset, data, split, limit=limit, verify=verify)
+    images = load_dataset(dataset, data, split, limit=limit)
     networks, names, normalisation = (
         _of_checkpoints(checkpoints, images, arch, layout) if ensemble is None else _of_run(ensemble, images)
     )

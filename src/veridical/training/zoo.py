@@ -8,7 +8,6 @@ devices.  Files are opened with ``weights_only=True``: tensors and plain values,
 from __future__ import annotations
 
 import os
-import pickle
 import re
 import warnings
 import zipfile
@@ -26,7 +25,7 @@ from veridical.arrays.foreign import to_tensor
 from veridical.errors import CheckpointError, CorruptFileError, DatasetError, FileFormatError, ParameterError
 from veridical.predictions.files.file_checks import check_is_file
 from veridical.predictions.files.format_torch import load_tensors as load_arrays
-from veridical.predictions.files.format_torch_pickle import check_old_file
+from veridical.predictions.files.format_torch import load_weights_only
 from veridical.predictions.validation import check_choice, entries_of
 from veridical.training.architectures import ARCHITECTURES, build
 from veridical.training.checkpoints import load_tensors, put_weights
@@ -150,13 +149,9 @@ def _load_torch_file(path: Path) -> Mapping[str, Tensor]:
     try:
         with warnings.catch_warnings():  # about the pickle's protocol, which does not matter if the file can be read
             warnings.simplefilter("ignore")
-            stored: Any
-            if zipfile.is_zipfile(path):
-                stored = load_arrays(path)
-            else:  # as PyTorch before 1.6 wrote it
-                check_old_file(path)
-                stored = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, ValueError, KeyError) as error:
+            # What is not an archive was written by PyTorch before 1.6.
+            stored: Any = load_arrays(path) if zipfile.is_zipfile(path) else load_weights_only(path)
+    except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
         cause = error.__cause__ if isinstance(error, FileFormatError) else error
         if cause is None:
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
@@ -24,8 +23,6 @@ from veridical.predictions.files.file_checks import (
     reading,
     wrong_content,
 )
-from veridical.predictions.files.format_parquet_footer import column_chunks
-from veridical.predictions.files.format_parquet_pages import unpacked_size
 from veridical.predictions.files.tables import (
     RESERVED,
     Table,
@@ -90,16 +87,14 @@ def _open(path: Path) -> Iterator[_StoredTable]:
             if start.read(4) != _MAGIC:
                 raise wrong_content(path, _WHAT)
         with parquet.ParquetFile(path) as file:
-            groups = range(file.metadata.num_row_groups)
-            n_rows = max(file.metadata.num_rows, sum(file.metadata.row_group(group).num_rows for group in groups))
-            yield _StoredTable(path, file.schema_arrow, n_rows)
+            yield _StoredTable(path, file.schema_arrow, file.metadata)
 
 
 class _StoredTable:
     """A table in a file, of which columns are read once it is known how much memory that takes."""
 
-    def __init__(self, path: Path, schema: Any, n_rows: int) -> None:
-        self._path, self._schema, self._n_rows = path, schema, n_rows
+    def __init__(self, path: Path, schema: Any, metadata: Any) -> None:
+        self._path, self._schema, self._metadata = path, schema, metadata
         self.names: list[str] = schema.names
 
     def read(self, *, numbers: Sequence[str] = (), text: Sequence[str] = ()) -> _Columns:
@@ -123,13 +118,12 @@ class _StoredTable:
 
     def _check_sizes(self, numbers: Collection[str], text: Collection[str]) -> None:
         """Refuse columns that take far more memory than the file: repeated values can be packed without limit."""
-        with self._path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            chunks = [chunk for chunk in column_chunks(data) if chunk.name in {*numbers, *text}]
-            n_bytes = sum(unpacked_size(data, chunk.start, chunk.size) for chunk in chunks)
-            for names, per_value in ((numbers, _PER_NUMBER), (text, _PER_TEXT)):
-                stored = sum(max(chunk.n_values, 0) for chunk in chunks if chunk.name in names)
-                n_bytes += per_value * max(len(names) * self._n_rows, stored)
-            check_claim(self._path, n_bytes, len(data))
+        n_bytes = 0
+        for g in range(self._metadata.num_row_groups):
+            group = self._metadata.row_group(g)
+            n_bytes += group.total_byte_size
+            n_bytes += group.num_rows * (_PER_NUMBER * len(numbers) + _PER_TEXT * len(text))
+        check_claim(self._path, n_bytes, self._path.stat().st_size)
 
 
 class _Columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,15 @@ from typing import Any
 import numpy as np
 
 from veridical._extras import require
-from veridical.errors import FileFormatError
+from veridical.errors import CorruptFileError, FileFormatError
 from veridical.predictions.arrays import check_texts, is_tensor, tensor_to_array
 from veridical.predictions.files.contents import Contents, choose_scores, declared_kind, kind_of_name
 from veridical.predictions.files.file_checks import check_claim, check_is_file, not_an_archive, reading
-from veridical.predictions.files.format_torch_pickle import check_pickle
 from veridical.predictions.validation import Array, InputKind
 
 _WHAT = "a .pt file of tensors"
 #: Names of classes and sources, tensors and lists in one file.
 _MOST_VALUES = 1_000_000
-#: Bytes that one byte of a pickle makes at most: an empty dictionary, in a list.
-_LARGEST_OBJECT = 100
 
 
 def read_torch(path: Path, kind: InputKind | None) -> Contents:
@@ -48,20 +46,28 @@ def load_tensors(path: Path) -> Any:
 
     The file is mapped, which also bounds the tensors: otherwise PyTorch allocates the size that the file claims.
     """
-    torch = require("torch", "torch")
-    size = check_is_file(path, _WHAT)
+    require("torch", "torch")
+    check_is_file(path, _WHAT)
     with reading(path, _WHAT):
         if not zipfile.is_zipfile(path):
             raise not_an_archive(path, ".pt", f"{_WHAT} as torch.save writes it since PyTorch 1.6")
         with zipfile.ZipFile(path) as archive:
             if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
                 raise FileFormatError(f"{path} is compressed, which torch.save never does; write it again.")
-        # By the reader that PyTorch itself uses: an archive can be written so that another sees other content.
-        content = torch._C.PyTorchFileReader(str(path)).get_record("data.pkl")
-        check_claim(path, len(content) * _LARGEST_OBJECT, size)
-        check_pickle(content, path)
-        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        return _Arrays(path).of(loaded)
+        return _Arrays(path).of(load_weights_only(path, mmap=True))
+
+
+def load_weights_only(path: Path, *, mmap: bool = False) -> Any:
+    """What ``torch.load`` gives of tensors and plain values."""
+    torch = require("torch", "torch")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+    except pickle.UnpicklingError:  # whose message advises to load it nevertheless
+        raise CorruptFileError(
+            f"{path} cannot be read as tensors and plain values: it is damaged, or holds more and could run programs; "
+            "convert it where you trust it: torch.save(tensor, path), or a dictionary of tensors, such as "
+            "{'logits': tensor, 'labels': labels} or a state dict; safetensors files are safer still."
+        ) from None
 
 
 class _Arrays:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
@@ -27,7 +26,7 @@ from veridical.predictions.files.contents import (
     settle_kind,
 )
 from veridical.predictions.files.file_checks import check_claim, reading
-from veridical.predictions.files.format_zarr_chunks import check_chunks, check_codecs
+from veridical.predictions.files.zarr_codecs import check_codecs
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 _WHAT = "a .zarr store"
@@ -107,37 +106,27 @@ def _chunk_shape(array: Any) -> tuple[int, ...]:
     return tuple(getattr(array, "shards", None) or array.chunks)
 
 
-def _chunk_ranges(part: tuple[slice, ...], chunk: tuple[int, ...]) -> list[range]:
-    """For each axis, the places of the chunks that a box meets."""
-    return [range(s.start // size, -(-s.stop // size)) for s, size in zip(part, chunk, strict=True)]
-
-
 def _count(part: tuple[slice, ...], chunk: tuple[int, ...]) -> int:
-    return math.prod(map(len, _chunk_ranges(part, chunk)))
+    """How many chunks a box meets."""
+    return math.prod(-(-s.stop // size) - s.start // size for s, size in zip(part, chunk, strict=True))
 
 
-def _check_metadata(array: Any, path: Path) -> tuple[list[dict[str, Any]], np.dtype[Any]]:
-    """Codecs and dtype of an opened array, if its metadata show that it is safe to decode."""
-    codecs = _codecs(array.metadata.to_dict())
-    check_codecs(codecs, path)
+def _check_metadata(array: Any, path: Path) -> None:
+    """Refuse an opened array whose metadata do not show that it is safe to decode."""
+    check_codecs(_codecs(array.metadata.to_dict()), path)
     dtype = np.dtype(array.dtype)
     if dtype.kind not in "fiub":
         raise DtypeError(f"{path} holds an array of dtype {dtype}; save real numbers.")
-    return codecs, dtype
 
 
 def read_zarr_part(array: Any, path: Path, part: tuple[slice, ...]) -> Array:
-    """The numbers in a box of an opened array, once the chunks that it meets show that they are safe to decode."""
-    codecs, dtype = _check_metadata(array, path)
+    """The numbers in a box of an opened array."""
+    _check_metadata(array, path)
     n_chunks = _count(part, array.chunks)
     if n_chunks > _MOST_CHUNKS:
         raise FileFormatError(
             f"{path} has {n_chunks:,} chunks of shape {array.chunks} to read at once; write at most {_MOST_CHUNKS:,}."
         )
-    chunk = _chunk_shape(array)
-    keys = (array.metadata.encode_chunk_key(place) for place in itertools.product(*_chunk_ranges(part, chunk)))
-    files = [file for file in (path / array.path / key for key in keys) if file.is_file()]
-    check_chunks(files, codecs, chunk, dtype.itemsize, path)
     return np.asarray(array[part])
 
 

@@ -18,7 +18,6 @@ from veridical.predictions.files.file_checks import check_is_file, reading
 from veridical.predictions.files.format_npy import map_npy
 from veridical.predictions.files.format_npz import NpzArrays
 from veridical.predictions.labels import UNKNOWN, LabelTable, is_unknown
-from veridical.predictions.safe_pickle import load_plain_pickle
 from veridical.predictions.validation import Array
 
 #: Names of labels in a table, an archive or a dictionary; of CIFAR-100's two kinds of labels, the fine ones.
@@ -60,7 +59,7 @@ def read_labels(path: Path) -> Array | LabelTable:
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise FileFormatError(
-            f"{path} has the suffix {path.suffix}; labels come as {', '.join(filter(None, READERS))}, or a pickle "
+            f"{path} has the suffix {path.suffix}; labels come as {', '.join(filter(None, READERS))}, or a file "
             "without suffix as published with CIFAR."
         )
     check_is_file(path, "a file of labels")
@@ -146,8 +145,9 @@ def _from_json(path: Path) -> Any:
 
 
 def _from_pickle(path: Path) -> Any:
-    """Only plain values are read: a pickle with anything else is refused before anything runs."""
-    return _named(load_plain_pickle(path), path)
+    from veridical.predictions.files.cifar_batches import read_published_pickle
+
+    return _named(read_published_pickle(path), path)
 
 
 def _from_torch(path: Path) -> Any:
@@ -199,7 +199,7 @@ def _named(content: Any, path: Path) -> Any:
 
 
 def _name(key: Any) -> str:
-    """A key of a dictionary as text; pickles have bytes, and may have anything."""
+    """A key of a dictionary as text; CIFAR's are bytes."""
     return key if isinstance(key, str) else key.decode("latin-1") if isinstance(key, bytes) else shown(key)
 
 

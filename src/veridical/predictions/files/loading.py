@@ -41,7 +41,7 @@ def load(
         shape (N, L); or a list of files, a directory or a pattern such as ``"run/member_*.npy"`` with one file per
         source, in natural order.  Plain arrays are mapped, not read, so that an ensemble may be larger than memory.
     labels : path or array of N labels, optional
-        A ``.npy``, ``.npz``, ``.txt``, ``.csv``, ``.json``, ``.parquet``, ``.pt`` or a plain pickle; integers from 0,
+        A ``.npy``, ``.npz``, ``.txt``, ``.csv``, ``.json``, ``.parquet``, ``.pt`` or a batch of CIFAR; integers from 0,
         or names of classes where the predictions have them; blank, NaN and -1 are not known.  A table with a column of
         ids is joined by them.  They replace labels in ``path``, and their file is not read as a source.
     kind : {"probs", "logits", "log_probs", "binary"}, optional

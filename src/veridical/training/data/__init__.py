@@ -7,10 +7,10 @@ import os
 
 from veridical._atomic import as_path
 from veridical.errors import DatasetError, VeridicalError
-from veridical.predictions.validation import check_choice, check_flag, check_integer
+from veridical.predictions.validation import check_choice, check_integer
 from veridical.training.data.images import ImageSet, Normalisation
 
-#: Data set name -> module of this package with a ``read(name, directory, split, verify)`` function and a
+#: Data set name -> module of this package with a ``read(name, directory, split)`` function and a
 #: dictionary ``REQUIRED`` of the files that each data set needs, in words.
 DATASETS: dict[str, str] = {
     "cifar10": "cifar",
@@ -30,7 +30,6 @@ def load_dataset(
     split: str = "train",
     *,
     limit: int | None = None,
-    verify: bool = True,
 ) -> ImageSet:
     """Read one split of a data set from a directory (or, for ``npz``, a file).
 
@@ -43,8 +42,6 @@ def load_dataset(
         ``"test"`` is the validation split of ImageNet.
     limit : int, optional
         Take only the first ``limit`` images.
-    verify : bool
-        Reject CIFAR's python batches whose MD5 sums are not the published ones.
 
     Returns
     -------
@@ -62,13 +59,12 @@ def load_dataset(
     """
     check_choice(name, DATASETS, "dataset")
     check_choice(split, SPLITS, "split")
-    check_flag(verify, "verify")
     path = as_path(data).expanduser()
     reader = importlib.import_module(f"{__name__}.{DATASETS[name]}")
     if not path.exists():
         raise DatasetError(f"{path} does not exist; {reader.REQUIRED[name]}.")
     try:
-        images: ImageSet = reader.read(name, path, split, verify)
+        images: ImageSet = reader.read(name, path, split)
     except OSError as error:
         if isinstance(error, VeridicalError):
             raise

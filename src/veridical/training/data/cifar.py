@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import CorruptFileError, DatasetError
-from veridical.predictions.files.cifar_batches import PIXELS, read_batch
-from veridical.predictions.safe_pickle import load_plain_pickle
-from veridical.training.data.images import ImageSet, Normalisation, Pixels, md5_of
+from veridical.errors import CorruptFileError, DatasetError, UnsafePickleError
+from veridical.predictions.files.cifar_batches import read_batch, read_published_pickle
+from veridical.training.data.images import ImageSet, Normalisation, Pixels
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class _DatasetFiles:
     normalisation: Normalisation
     archive: str
     python_folder: str
-    python_files: dict[str, dict[str, str]]  # split -> file name -> published MD5 sum
+    python_files: dict[str, tuple[str, ...]]
     python_meta: str
     label_key: bytes
     names_key: bytes
@@ -39,16 +38,7 @@ _DATASETS = {
         normalisation=Normalisation((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
         archive="cifar-10-python.tar.gz",
         python_folder="cifar-10-batches-py",
-        python_files={
-            "train": {
-                "data_batch_1": "c99cafc152244af753f735de768cd75f",
-                "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
-                "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
-                "data_batch_4": "634d18415352ddfa80567beed471001a",
-                "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
-            },
-            "test": {"test_batch": "40351d587109b95175f43aff81a1287e"},
-        },
+        python_files={"train": tuple(f"data_batch_{i}" for i in range(1, 6)), "test": ("test_batch",)},
         python_meta="batches.meta",
         label_key=b"labels",
         names_key=b"label_names",
@@ -62,10 +52,7 @@ _DATASETS = {
         normalisation=Normalisation((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
         archive="cifar-100-python.tar.gz",
         python_folder="cifar-100-python",
-        python_files={
-            "train": {"train": "16019d7e3df5f24257cddd939b257f8d"},
-            "test": {"test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
-        },
+        python_files={"train": ("train",), "test": ("test",)},
         python_meta="meta",
         label_key=b"fine_labels",
         names_key=b"fine_label_names",
@@ -83,19 +70,19 @@ REQUIRED = {
 }
 
 
-def read(name: str, directory: Path, split: str, verify: bool) -> ImageSet:
+def read(name: str, directory: Path, split: str) -> ImageSet:
     """One split, from the python files, or else from the binary ones."""
     files = _DATASETS[name]
-    folder = _folder_of(directory, files.python_folder, list(files.python_files[split]))
+    folder = _folder_of(directory, files.python_folder, files.python_files[split])
     if folder is not None:
-        return _read_python(files, folder, split, verify)
-    folder = _folder_of(directory, files.binary_folder, list(files.binary_files[split]))
+        return _read_python(files, folder, split)
+    folder = _folder_of(directory, files.binary_folder, files.binary_files[split])
     if folder is not None:
         return _read_binary(files, folder, split)
     raise DatasetError(f"{directory} has no {name} {split} files; {REQUIRED[name]}.")
 
 
-def _folder_of(directory: Path, folder: str, names: list[str]) -> Path | None:
+def _folder_of(directory: Path, folder: str, names: tuple[str, ...]) -> Path | None:
     """The folder that holds the files: the one that the archive unpacks to, or the directory itself."""
     for candidate in (directory / folder, directory):
         present = [name for name in names if (candidate / name).is_file()]
@@ -107,40 +94,30 @@ def _folder_of(directory: Path, folder: str, names: list[str]) -> Path | None:
     return None
 
 
-def _read_python(files: _DatasetFiles, folder: Path, split: str, verify: bool) -> ImageSet:
-    images, labels, published = [], [], {}
-    for name, md5 in files.python_files[split].items():
-        path = folder / name
-        published[name] = md5_of(path) == md5
-        if verify and not published[name]:
-            raise CorruptFileError(
-                f"{path} is not the published file (its MD5 sum is not {md5}); download it again, or pass "
-                "--no-verify (verify=False) if it was changed on purpose."
-            )
-        batch = load_plain_pickle(path)
-        batch_images, batch_labels = _batch_arrays(batch, files, path)
-        images.append(batch_images)
-        labels.append(batch_labels)
+def _read_python(files: _DatasetFiles, folder: Path, split: str) -> ImageSet:
+    """The published files, which are pickles and are loaded because their content is known by its MD5 sum."""
+    names = files.python_files[split]
+    batches = [_load(folder / name) for name in names]
+    images = np.concatenate([batch[b"data"] for batch in batches])
+    labels = np.concatenate([np.asarray(batch[files.label_key], np.int64) for batch in batches])
     return ImageSet.of(
-        _as_images(np.concatenate(images)),
-        _check_labels(np.concatenate(labels), files, folder),
+        _as_images(images),
+        _check_labels(labels, files, folder),
         n_classes=files.n_classes,
         normalisation=files.normalisation,
         class_names=_python_names(files, folder / files.python_meta),
-        published=published,
+        published=dict.fromkeys(names, True),
     )
 
 
-def _batch_arrays(batch: Any, files: _DatasetFiles, path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    data = batch.get(b"data") if isinstance(batch, dict) else None
-    labels = batch.get(files.label_key) if isinstance(batch, dict) else None
-    has_images = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and data.shape[1] == PIXELS
-    has_labels = isinstance(labels, list) and all(type(label) is int and abs(label) < 1 << 31 for label in labels)
-    if not has_images or not has_labels or data is None or len(data) != len(labels or ()):
-        raise CorruptFileError(
-            f"{path} does not hold images of {PIXELS} bytes with as many {files.label_key.decode()}; download it again."
-        )
-    return data, np.asarray(labels, dtype=np.int64)
+def _load(path: Path) -> dict[bytes, Any]:
+    try:
+        return read_published_pickle(path)
+    except UnsafePickleError:
+        raise UnsafePickleError(
+            f"{path} is not the published file (its MD5 sum is another), and a pickle can run programs, so it is not "
+            "loaded; download it again, or give the binary version or a .npz."
+        ) from None
 
 
 def _read_binary(files: _DatasetFiles, folder: Path, split: str) -> ImageSet:
@@ -176,11 +153,7 @@ def _check_labels(labels: npt.NDArray[np.int64], files: _DatasetFiles, folder: P
 def _python_names(files: _DatasetFiles, path: Path) -> list[str] | None:
     if not path.is_file():
         return None
-    meta = load_plain_pickle(path)
-    names = meta.get(files.names_key) if isinstance(meta, dict) else None
-    names = names if isinstance(names, list) else []
-    texts = [name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names]
-    return _checked_names(texts, files, path)
+    return [name.decode() for name in _load(path)[files.names_key]]
 
 
 def _checked_names(names: list[str], files: _DatasetFiles, path: Path) -> list[str]:

@@ -100,7 +100,7 @@ class FolderImages:
         return digest.hexdigest()
 
 
-def read(name: str, directory: Path, split: str, verify: bool) -> ImageSet:
+def read(name: str, directory: Path, split: str) -> ImageSet:
     """One split; classes are the folders in alphabetical order."""
     folder = next((directory / entry for entry in _FOLDERS[split] if (directory / entry).is_dir()), None)
     if folder is None:

@@ -67,8 +67,8 @@ REQUIRED = dict.fromkeys(
 )
 
 
-def read(name: str, directory: Path, split: str, verify: bool) -> ImageSet:
-    """One split; ``verify`` has no effect, since gzip checks its content."""
+def read(name: str, directory: Path, split: str) -> ImageSet:
+    """One split."""
     paths = [_path_of(name, directory, stem) for stem in _STEMS[split]]
     images, labels = (_read_idx(path, dimensions) for path, dimensions in zip(paths, (3, 1), strict=True))
     if len(images) != len(labels):

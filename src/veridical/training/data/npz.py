@@ -16,7 +16,7 @@ REQUIRED = {
 }
 
 
-def read(name: str, path: Path, split: str, verify: bool) -> ImageSet:
+def read(name: str, path: Path, split: str) -> ImageSet:
     """One split; both are normalised by the training images, if the file has them."""
     with NpzArrays(path) as arrays:
         for required in (f"{split}_images", f"{split}_labels"):
