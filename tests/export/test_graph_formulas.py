@@ -8,7 +8,6 @@ import pytest
 from calibration_cases import labelled_ensemble
 
 import veridical as vd
-from veridical.errors import ExportError
 from veridical.export import check_onnx_target, make_onnx
 from veridical.export.combining import project
 from veridical.export.graph import IR_VERSION, OPSET, Graph, Tensor, interpolate, padded, search
@@ -108,6 +107,7 @@ def test_model_says_what_it_is(rng):
         "combine": "mean",
         "kind": "probs",
         "axes": "sources, samples, classes",
+        "missing": "raise",
         "source_names": "forest\nboosting\nnetwork",
     }
     assert (model.producer_name, model.producer_version) == ("veridical", vd.__version__)
@@ -133,15 +133,3 @@ def test_other_extensions_are_rejected(path):
     with pytest.raises(vd.errors.FileFormatError) as caught:
         check_onnx_target(path)
     assert str(caught.value) == f"ONNX models are not saved as {path!r}; use the extension .onnx."
-
-
-def test_sentence_on_absent_sources_says_what_to_do(rng):
-    probs, labels = labelled_ensemble(rng, n_samples=60)
-    fitted = vd.Temperature(missing="skip").fit(probs, labels)
-    with pytest.raises(ExportError) as caught:
-        make_onnx(fitted)
-    assert str(caught.value) == (
-        'a calibrator with missing="skip" has no ONNX export: a model takes every source for every sample; use '
-        'set_params(missing="raise") where no source is ever absent.'
-    )
-    assert len(make_onnx(fitted.set_params(missing="raise")).graph.node) > 0

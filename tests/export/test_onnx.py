@@ -183,8 +183,10 @@ def test_bad_exports_are_explained(rng, tmp_path):
         fitted.to_onnx(tmp_path / "cal.onnx", dtype="float16")
     with pytest.raises(StorageError, match="cannot be written"):
         fitted.to_onnx(tmp_path / "nowhere" / "cal.onnx")
-    with pytest.raises(ExportError, match='missing="skip" has no ONNX export'):
-        vd.Temperature(missing="skip").fit(probs, labels).to_onnx(tmp_path / "cal.onnx")
+    positive = probs[:, :, 0] / probs[:, :, :2].sum(axis=2)
+    of_binary = vd.Temperature(kind="binary").fit(positive, labels == 0).set_params(sources_axis=2)
+    with pytest.raises(ExportError, match="binary scores have two axes"):
+        of_binary.to_onnx(tmp_path / "cal.onnx")
     with pytest.raises(ExportError, match="fit again"):
         fitted.set_params(combine="tde").to_onnx(tmp_path / "cal.onnx")
     assert not list(tmp_path.iterdir())

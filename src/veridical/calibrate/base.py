@@ -180,10 +180,14 @@ class Calibrator(ParametersAsFields):
 
     def remember(self, predictions: Predictions, confidence: Floats | None = None, hv: Array | None = None) -> None:
         """Keep what the data of the fit looked like; ``confidence`` of the mean and ``hv`` as far as they are known."""
-        self.kind_: InputKind = predictions.input_kind
-        self.class_names_: tuple[str, ...] | None = predictions.class_names
+        self.remember_scores(predictions.input_kind, predictions.class_names)
         data = FittingData.of(predictions, self.n_threads, confidence=confidence, hv=hv)
         self.fitting_data_: FittingData | None = data
+
+    def remember_scores(self, kind: InputKind, class_names: tuple[str, ...] | None) -> None:
+        """Keep what the scores of the fit were: arrays to predict for are of the same kind."""
+        self.kind_: InputKind = kind
+        self.class_names_: tuple[str, ...] | None = class_names
 
     @takes_any_array
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
@@ -222,8 +226,10 @@ class Calibrator(ParametersAsFields):
     def to_onnx(self, path: str | Path, *, dtype: str = "float32") -> None:
         """Write the fitted calibrator as an ONNX model (extra ``onnx``).
 
-        Its input ``predictions`` has the shape, kind and axis of the sources that the calibrator takes; its outputs are
-        ``probs``, ``confidence`` and ``label``.  Numbers are not checked.  Truth discovery has its 20 updates, of which
+        Its input ``predictions`` has the shape, kind and axis of the arrays that the calibrator predicts for (binary
+        scores have no axis of classes); its outputs are ``probs``, ``confidence`` and ``label``.  With
+        ``missing="skip"`` sources may be absent, as rows of NaN.  A sample that the calibrator would refuse, where a
+        source is no distribution or is absent, has the label -1 and NaN.  Truth discovery has its 20 updates, of which
         those after a sample came to rest change nothing.
 
         Parameters

@@ -22,8 +22,8 @@ from veridical.cli.output import Output
 def command(calibrator: str, model: str, dtype: str, as_json: bool, quiet: bool) -> None:
     """Write CALIBRATOR, a .json file from 'veridical calibrate', as an ONNX model to MODEL, an .onnx file.
 
-    The model takes predictions, shape (sources, samples, classes), and returns probs, confidence and label.
-    It does not check numbers, and needs every source for every sample.
+    The model takes predictions in the shape and of the kind that CALIBRATOR takes, and returns probs, confidence and
+    label. A sample that CALIBRATOR would refuse has the label -1.
 
     \b
     Example:
@@ -38,8 +38,6 @@ def command(calibrator: str, model: str, dtype: str, as_json: bool, quiet: bool)
     check_onnx_target(model)
     check_outputs({"MODEL": model}, files_of(calibrator))
     loaded = load_calibrator(calibrator)
-    if loaded.missing == "skip":  # as 'veridical calibrate' fits; a model takes every source for every sample
-        loaded.set_params(missing="raise")
     loaded.to_onnx(model, dtype=dtype)
     chosen = loaded.fitted_calibrator
     output.text(f"Wrote {model}: {chosen.name} on {chosen.combine}, {chosen.n_sources_} sources, {dtype}")

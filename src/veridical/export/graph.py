@@ -85,6 +85,12 @@ class Tensor:
     def __le__(self, other: Any) -> Tensor:
         return self.graph.op("LessOrEqual", self, other)
 
+    def __ge__(self, other: Any) -> Tensor:
+        return self.graph.op("GreaterOrEqual", self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self.graph.op("Div", other, self)
+
     __radd__, __rmul__ = __add__, __mul__
 
     def log(self) -> Tensor:
@@ -94,6 +100,14 @@ class Tensor:
     def exp(self) -> Tensor:
         """Exponential."""
         return self.graph.op("Exp", self)
+
+    def abs(self) -> Tensor:
+        """Without its sign."""
+        return self.graph.op("Abs", self)
+
+    def is_nan(self) -> Tensor:
+        """Where it is NaN."""
+        return self.graph.op("IsNaN", self)
 
     def sigmoid(self) -> Tensor:
         """1 / (1 + exp(-x))."""
@@ -114,6 +128,10 @@ class Tensor:
     def max(self, axis: int, *, keepdims: bool = True) -> Tensor:
         """Largest along an axis."""
         return self.graph.op("ReduceMax", self, self.graph.constant([axis], "int64"), keepdims=int(keepdims))
+
+    def min(self, axis: int) -> Tensor:
+        """Smallest along an axis, which stays."""
+        return self.graph.op("ReduceMin", self, self.graph.constant([axis], "int64"), keepdims=1)
 
     def argmax(self, axis: int) -> Tensor:
         """(N, 1) integers: the first of the largest."""

@@ -16,6 +16,7 @@ from veridical.combine.projection import LABEL_MARGIN
 from veridical.errors import ExportError, FileFormatError
 from veridical.export.combining import CombinedSources, Sources, combine, project
 from veridical.export.graph import IR_VERSION, OPSET, Graph, Tensor
+from veridical.export.inputs import axes_of, read_input
 from veridical.export.methods import FORMULAS
 from veridical.predictions.validation import check_choice
 
@@ -107,14 +108,15 @@ def make_onnx(calibrator: Calibrator, *, dtype: str = "float32") -> Any:
     _check_exportable(calibrator, chosen)
     graph = Graph(chosen.n_classes_)
     onnx = graph.onnx
-    n_sources, axes = chosen.n_sources_, ["samples", "sources", "classes"]
-    shape: list[int | str] = ["samples", n_sources, chosen.n_classes_]
-    scores = Tensor(graph, "predictions").cast("float64")
-    if calibrator.sources_axis == 0:
-        shape[:2], axes[:2] = [n_sources, "samples"], ["sources", "samples"]
-        scores = graph.op("Transpose", scores, perm=[1, 0, 2])
-    combined = combine(chosen.combiner_, Sources(graph, scores, calibrator.kind, n_sources))
+    n_sources, kind_of_input, axes = chosen.n_sources_, calibrator.kind_of_arrays, axes_of(calibrator)
+    scores = read_input(graph, "predictions", axes, dtype)
+    sources = Sources(graph, scores, kind_of_input, n_sources, dtype, skip_missing=calibrator.missing == "skip")
+    combined = combine(chosen.combiner_, sources)
     probs, confidence, label = _results(chosen, combined)
+    # What the calibrator would refuse has no result.
+    nothing = float("nan")
+    probs, confidence = probs.where(sources.valid, nothing), confidence.where(sources.valid, nothing)
+    label = label.where(sources.valid, graph.constant(-1, "int64"))
     kind = getattr(onnx.TensorProto, "FLOAT" if dtype == "float32" else "DOUBLE")
     info = onnx.helper.make_tensor_value_info
     results = {"probs": probs.cast(dtype), "confidence": confidence.squeeze(1).cast(dtype), "label": label.squeeze(1)}
@@ -124,7 +126,8 @@ def make_onnx(calibrator: Calibrator, *, dtype: str = "float32") -> Any:
         info("confidence", kind, ["samples"]),
         info("label", onnx.TensorProto.INT64, ["samples"]),
     ]
-    inputs = [info("predictions", kind, shape)]
+    size: dict[str, int | str] = {"samples": "samples", "sources": n_sources, "classes": chosen.n_classes_}
+    inputs = [info("predictions", kind, [size[axis] for axis in axes])]
     body = onnx.helper.make_graph(nodes, "veridical", inputs, outputs, graph.constants)
     model = onnx.helper.make_model(
         body,
@@ -134,7 +137,13 @@ def make_onnx(calibrator: Calibrator, *, dtype: str = "float32") -> Any:
         producer_version=__version__,
         doc_string=f"{chosen.name} on {chosen.combine}: calibrated probabilities from {n_sources} sources.",
     )
-    facts = {"method": chosen.name, "combine": chosen.combine, "kind": calibrator.kind, "axes": ", ".join(axes)}
+    facts = {
+        "method": chosen.name,
+        "combine": chosen.combine,
+        "kind": kind_of_input,
+        "axes": ", ".join(axes),
+        "missing": calibrator.missing,
+    }
     if chosen.source_names_ is not None:
         facts["source_names"] = "\n".join(chosen.source_names_)
     onnx.helper.set_model_props(model, facts)
@@ -147,11 +156,6 @@ def _check_exportable(calibrator: Calibrator, chosen: Calibrator) -> None:
     if chosen.combine != chosen.combiner_.name:
         raise ExportError(
             f"combine was set to {chosen.combine!r} after a fit with {chosen.combiner_.name!r}; fit again."
-        )
-    if calibrator.missing == "skip":
-        raise ExportError(
-            'a calibrator with missing="skip" has no ONNX export: a model takes every source for every sample; use '
-            'set_params(missing="raise") where no source is ever absent.'
         )
     if chosen.name not in FORMULAS:
         raise ExportError(f"{chosen.name} has no ONNX export; the methods that have one are: {', '.join(FORMULAS)}.")

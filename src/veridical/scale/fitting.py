@@ -165,6 +165,11 @@ class Fitting:
 
     def fit(self, name: str, *, on_part: bool) -> Calibrator:
         """Fit a calibrator on the part, or on all samples; a new object."""
+        calibrator = self._fitted(name, on_part=on_part)
+        calibrator.remember_scores(self._predictions.kind, self._predictions.class_names)
+        return calibrator
+
+    def _fitted(self, name: str, *, on_part: bool) -> Calibrator:
         calibrator = _copy(self._calibrators[name])
         part = self.parts[0] if on_part else self.whole()
         whole = self._predictions
