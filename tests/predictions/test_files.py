@@ -141,7 +141,8 @@ def test_npy_name_must_declare_the_kind(tmp_path, rng):
 )
 @pytest.mark.parametrize("suffix", COMPLETE)
 def test_labels_come_back_if_class_names_are_numbers(tmp_path, suffix, names):
-    predictions = vd.Predictions(np.full((3, 4, 3), 1 / 3), [1, 2, 1, 0], source_names=list("cba"), class_names=names)
+    labels = [names[label] for label in (1, 2, 1, 0)]
+    predictions = vd.Predictions(np.full((3, 4, 3), 1 / 3), labels, source_names=list("cba"), class_names=names)
     assert vd.load(vd.save(predictions, tmp_path / f"p{suffix}")).labels.tolist() == [1, 2, 1, 0]
 
 

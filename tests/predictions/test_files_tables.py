@@ -151,7 +151,7 @@ def test_whole_numbers_without_gaps_stay_whole(tmp_path):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("names", [["1", "0"], ["7", "8"], ["007", "+8"], ["0", "1"]])
 def test_labels_come_back_if_class_names_are_numbers(tmp_path, names, suffix):
-    predictions = vd.Predictions(np.full((2, 3, 2), 0.5), [0, 1, 1], class_names=names)
+    predictions = vd.Predictions(np.full((2, 3, 2), 0.5), [names[0], names[1], names[1]], class_names=names)
     loaded = vd.load(vd.save(predictions, tmp_path / f"p{suffix}"))
     assert loaded.labels.tolist() == [0, 1, 1]
     assert loaded.class_names == (None if names == ["0", "1"] else tuple(names))

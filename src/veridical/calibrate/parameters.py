@@ -14,7 +14,7 @@ from typing import Any, Self, dataclass_transform
 import numpy as np
 
 from veridical.errors import LabelError, ParameterError, UnfittedError
-from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.validation import check_weights
 
 #: What scikit-learn's meta-estimators call the estimators that they take.

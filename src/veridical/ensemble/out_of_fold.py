@@ -18,6 +18,7 @@ from veridical.ensemble.members import Classes, fit_member, weight_parameter
 from veridical.ensemble.sources import Source, all_scores, fit_margin_scale, margins_to_probabilities
 from veridical.errors import LabelError, ParameterError, SampleWeightWarning, UnseenClassWarning, shown
 from veridical.predictions import Predictions
+from veridical.predictions.classes import ClassIndices
 from veridical.predictions.validation import check_weights
 
 _FOLDS = "give a number of folds, a splitter, or pairs of train and test indices"
@@ -58,7 +59,9 @@ class CalibrationScores:
         rows = np.repeat(np.arange(len(counts)), counts)
         probs = to_probabilities(self.scores, scales)[:, rows]
         names = [source.name for source in self.sources]
-        return Predictions(probs, self.labels[rows], source_names=names, class_names=[str(name) for name in classes])
+        return Predictions(
+            probs, ClassIndices(self.labels[rows]), source_names=names, class_names=[str(name) for name in classes]
+        )
 
 
 def to_probabilities(scores: Floats, scales: Sequence[float | None]) -> Floats:

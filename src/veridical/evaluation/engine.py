@@ -24,7 +24,7 @@ from veridical.evaluation.outcomes import Indices, Outcome, SourceOutcome, top_o
 from veridical.metrics.groups import group_codes
 from veridical.metrics.sample import Labels, Sample
 from veridical.predictions import Predictions
-from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.classes import UNKNOWN
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from veridical.calibrate.fitting_data import FittingData
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.methods import Method
 from veridical.metrics.sample import Labels
-from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.classes import UNKNOWN
 
 #: With fewer samples an accuracy near chance says little.
 _LEAST_SAMPLES = 20

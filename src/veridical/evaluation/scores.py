@@ -27,7 +27,7 @@ from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
 from veridical.metrics.sample import Labels, Sample
 from veridical.metrics.table import summary_of
 from veridical.predictions import as_predictions
-from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.validation import InputKind, check_flag, check_seed
 
 DEFAULT_METHODS = (MEMBERS, *label_free_combiners())

@@ -19,7 +19,7 @@ from veridical.metrics.groups import draw_counts
 from veridical.metrics.intervals import interval_of
 from veridical.metrics.resampling import run_draws
 from veridical.metrics.sample import Booleans, Floats
-from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.validation import Array
 
 _N_RESAMPLES, _LEVEL = 400, 0.95

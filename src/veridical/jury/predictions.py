@@ -16,6 +16,7 @@ from veridical.jury.columns import read_columns
 from veridical.jury.known_answers import KnownAnswers, match_gold, read_gold, warn_of_gold
 from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
+from veridical.predictions.classes import ClassIndices
 
 _MOST_NUMBERS = 1 << 29
 
@@ -82,7 +83,7 @@ def predictions_of(ballots: Ballots, answers: Labels | None = None) -> Predictio
     probs[votes.sources, votes.items] = 0.0
     probs[votes.sources[votes.entries], votes.items[votes.entries], votes.labels] = votes.values
     ids = [ballots.item_ids[n] for n in ballots.answered]
-    labels = None if answers is None else answers[ballots.answered]
+    labels = None if answers is None else ClassIndices(answers[ballots.answered])
     predictions = Predictions(
         probs,
         labels,

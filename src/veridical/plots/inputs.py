@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import ParameterError
-from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.classes import UNKNOWN
 
 
 def outcomes_and_probs(y_true: Any, probs: Any) -> tuple[Any, Any]:

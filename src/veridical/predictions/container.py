@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from veridical.errors import ParameterError, ShapeError, shown
 from veridical.predictions.arrays import Array, as_array, holds_bfloat16
+from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.inputs import read_scores
-from veridical.predictions.labels import UNKNOWN, Samples, resolve_labels
+from veridical.predictions.labels import Samples, resolve_labels
 from veridical.predictions.sample_ids import check_groups, check_sample_ids, check_sample_shape
 from veridical.predictions.splitting import split_groups, split_samples
 from veridical.predictions.validation import (

@@ -5,7 +5,6 @@ Whole numbers, names of classes, booleans for two classes, and labels with ids, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,7 +15,8 @@ import numpy.typing as npt
 
 from veridical._warn import warn_caller
 from veridical.errors import FileFormatError, InvalidInputError, LabelError, UnmatchedIdWarning, shown
-from veridical.predictions.arrays import Array, as_array, is_missing, is_whole_number
+from veridical.predictions.arrays import Array, as_array, is_whole_number
+from veridical.predictions.classes import UNKNOWN, ClassIndices, class_indices, is_whole
 from veridical.predictions.frames import index_of, is_frame
 
 #: What to say where labels are needed.
@@ -24,8 +24,6 @@ LABELS_NEEDED = (
     "this needs labels and the predictions have none; give labels, one integer per sample (on the command line "
     "--labels FILE)."
 )
-#: The label of a sample whose label is not known.
-UNKNOWN = -1
 
 
 @dataclass(frozen=True)
@@ -57,13 +55,15 @@ class Samples:
 
 def resolve_labels(labels: Any, samples: Samples) -> npt.NDArray[np.int64]:
     """(N,) indices of classes, or -1 where a label is not known: blank, None, NaN or -1."""
+    if isinstance(labels, ClassIndices):
+        samples, labels = replace(samples, class_names=None), labels.indices
     if is_frame(labels):
         raise LabelError("labels are a data frame; give one of its columns, for example frame['label'].")
     table = _as_table(labels, samples)
     if table is not None and table.swapped is not None:
         table = _with_matching_ids(table, table.swapped, samples)
     if table is not None and (isinstance(labels, Mapping) or not _is_in_order(table, samples)):
-        return _join(table, class_indices(_array_of(table.labels), samples), samples)
+        return _join(table, class_indices(_array_of(table.labels), samples.n_classes, samples.class_names), samples)
     array = _array_of(labels if table is None else table.labels)
     if len(samples.shape) > 1 and array.shape == samples.shape:  # one label per pixel
         array = array.reshape(-1)
@@ -75,7 +75,7 @@ def resolve_labels(labels: Any, samples: Samples) -> npt.NDArray[np.int64]:
         raise LabelError(
             f"there are {array.shape[0]} labels for {samples.n_samples} samples; give one label per sample."
         )
-    return class_indices(array, samples)
+    return class_indices(array, samples.n_classes, samples.class_names)
 
 
 def _with_matching_ids(table: LabelTable, swapped: LabelTable, samples: Samples) -> LabelTable:
@@ -98,93 +98,6 @@ def _array_of(labels: Any) -> Array:
 
 def _listed(shape: tuple[int, ...]) -> str:
     return f"({shape[0]},)" if len(shape) == 1 else str(shape)
-
-
-def class_indices(labels: Array, samples: Samples) -> npt.NDArray[np.int64]:
-    """Labels of any type as indices of classes; -1 where they are not known."""
-    if labels.dtype.kind == "b":
-        if samples.n_classes != 2:
-            raise LabelError(
-                f"labels are booleans, which are for two classes, and there are {samples.n_classes}; give integers "
-                f"from 0 to {samples.n_classes - 1}."
-            )
-        return labels.astype(np.int64)
-    if labels.dtype.kind in "USO":
-        labels = _from_entries(labels.ravel().tolist(), samples)
-    if labels.dtype.kind == "f":
-        labels = _whole(labels, samples.n_classes)
-    if labels.dtype.kind not in "iu":
-        raise LabelError(f"labels have dtype {labels.dtype}; give integers from 0 to {samples.n_classes - 1}.")
-    outside = np.flatnonzero((labels < UNKNOWN) if labels.dtype.kind == "i" else np.zeros(labels.shape, bool))
-    outside = outside if outside.size else np.flatnonzero(labels >= samples.n_classes)
-    if outside.size:
-        first = int(outside[0])
-        raise LabelError(
-            f"the label of sample {first} is {labels[first]}; with {samples.n_classes} classes labels go from 0 to "
-            f"{samples.n_classes - 1}, and -1 where they are not known."
-        )
-    return labels.astype(np.int64)
-
-
-def _whole(labels: Array, n_classes: int) -> Array:
-    """Floats as integers, NaN as -1."""
-    unknown = np.isnan(labels)
-    with np.errstate(invalid="ignore"):
-        odd = ~unknown & ~((labels == np.floor(labels)) & (np.abs(labels) < np.float64(2**53)))
-    if odd.any():
-        first = int(np.flatnonzero(odd)[0])
-        raise LabelError(
-            f"the label of sample {first} is {labels[first]} (dtype {labels.dtype}); give integers from 0 to "
-            f"{n_classes - 1}."
-        )
-    return np.where(unknown, UNKNOWN, labels).astype(np.int64)
-
-
-def _from_entries(entries: list[Any], samples: Samples) -> Array:
-    """Texts and Python objects: names of classes, or numbers."""
-    place_of = {name: l for l, name in enumerate(samples.class_names or ())}
-    result = np.empty(len(entries), np.int64)
-    for n, entry in enumerate(entries):
-        text = entry.decode("utf-8", "replace") if isinstance(entry, bytes) else entry
-        if is_unknown(text):
-            result[n] = UNKNOWN
-        elif isinstance(text, str) and text in place_of:
-            result[n] = place_of[text]
-        else:
-            result[n] = _number(text, n, samples)
-    return result
-
-
-def is_unknown(entry: Any) -> bool:
-    """Whether an entry says that there is no label: blank, None, NaN or a missing value of pandas."""
-    return not entry.strip() if isinstance(entry, str) else is_missing(entry)
-
-
-def _number(entry: Any, n: int, samples: Samples) -> int:
-    """A label that is not a name of a class."""
-    if isinstance(entry, str):
-        number = entry.strip().lstrip("+-")
-        if number.isdecimal() and len(number) <= 18:
-            return int(entry)
-        if samples.n_classes == 2 and entry.lower() in ("true", "false"):
-            return int(entry.lower() == "true")
-        raise LabelError(_unknown_name(entry, n, samples.class_names))
-    if isinstance(entry, (bool, np.bool_)) and samples.n_classes == 2:
-        return int(entry)
-    value: Any = entry if is_whole_number(entry) or isinstance(entry, (float, np.floating)) else None
-    if value is not None and abs(value) < 2**62 and value == math.floor(value):
-        return int(value)
-    raise LabelError(f"the label of sample {n} is {shown(entry)}; give integers from 0 to {samples.n_classes - 1}.")
-
-
-def _unknown_name(name: str, n: int, class_names: Sequence[str] | None) -> str:
-    if class_names is None:
-        return (
-            f"labels are names ({shown(name)}, ...), and the predictions have no class_names; give integers, or "
-            "predictions with class_names."
-        )
-    known = ", ".join(list(class_names)[:10]) + (", ..." if len(class_names) > 10 else "")
-    return f"the label of sample {n} is {shown(name)}, and the classes are: {known}."
 
 
 def _as_table(labels: Any, samples: Samples) -> LabelTable | None:
@@ -232,8 +145,7 @@ def _is_in_order(table: LabelTable, samples: Samples) -> bool:
 def _as_number(entry: Any) -> int | None:
     """An id as a whole number, if it is one."""
     if isinstance(entry, str):
-        text = entry.strip()
-        return int(text) if text.isascii() and text.lstrip("+-").isdigit() and len(text) <= 18 else None
+        return int(entry) if is_whole(entry.strip()) else None
     return int(entry) if is_whole_number(entry) else None
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from veridical.combine import Combined
 from veridical.evaluation.curves import HV_ROUNDING
 from veridical.predictions import Predictions
-from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.validation import Array
 from veridical.report.data import DisputedSample
 

@@ -16,6 +16,7 @@ from veridical.combine.truth_discovery import discover
 from veridical.errors import WorkerError
 from veridical.evaluation.methods import Method
 from veridical.predictions import Predictions
+from veridical.predictions.classes import ClassIndices
 from veridical.predictions.validation import Array, Kind
 from veridical.scale.outputs import ArraySpec, write_arrays
 from veridical.scale.passes import global_samples
@@ -73,7 +74,7 @@ def _memory_limit() -> int:
 
 
 def _block(values: Array, labels: Any, kind: Kind, names: Mapping[str, Any]) -> Predictions:
-    return Predictions(values, labels, kind=kind, **names)
+    return Predictions(values, None if labels is None else ClassIndices(labels), kind=kind, **names)
 
 
 def discover_block(values: Array, start: int, kind: Kind, options: Mapping[str, Any]) -> Truth:

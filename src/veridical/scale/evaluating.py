@@ -13,7 +13,7 @@ from veridical.errors import ParameterError, SubsampleWarning
 from veridical.evaluation.fitting import Calibration, resolve_calibrator
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
 from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
-from veridical.predictions.labels import UNKNOWN
+from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.validation import Kind, check_flag, check_seed
 from veridical.scale.blocked import Block, BlockedPredictions, skeleton
 from veridical.scale.cluster import check_client, scores_on_cluster

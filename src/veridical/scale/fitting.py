@@ -19,7 +19,8 @@ from veridical.metrics import CalibrationState
 from veridical.metrics.sample import Sample
 from veridical.predictions import Predictions
 from veridical.predictions.arrays import is_whole_number
-from veridical.predictions.labels import LABELS_NEEDED, UNKNOWN
+from veridical.predictions.classes import UNKNOWN, ClassIndices
+from veridical.predictions.labels import LABELS_NEEDED
 from veridical.predictions.validation import Kind, check_labels, check_seed
 from veridical.scale.blocked import Block, BlockedPredictions
 from veridical.scale.opening import as_blocked
@@ -207,7 +208,11 @@ class Fitting:
         labels = np.concatenate([part.labels for part in self._subsample if part.labels is not None])
         whole = self._predictions
         return Predictions(
-            values, labels, kind=whole.kind, source_names=whole.source_names, class_names=whole.class_names
+            values,
+            ClassIndices(labels),
+            kind=whole.kind,
+            source_names=whole.source_names,
+            class_names=whole.class_names,
         )
 
     def _labels(self) -> npt.NDArray[np.int64]:

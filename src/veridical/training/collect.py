@@ -22,6 +22,7 @@ from veridical.errors import (
     shown,
 )
 from veridical.predictions import Predictions
+from veridical.predictions.classes import ClassIndices
 from veridical.predictions.validation import KINDS, Kind, check_choice, check_integer, check_names, entries_of
 from veridical.training.prediction_file import PredictionsFile
 
@@ -193,14 +194,15 @@ class _Collector:
         sources = check_names(source_names, self.n_sources, "source")
         classes = check_names(class_names, self.n_classes, "class")
         labels = self.labels().astype(np.int64) if self._labels else None
+        indices = None if labels is None else ClassIndices(labels)
         if self._file is None:
             values: _Array = np.concatenate(self._kept).reshape(shape)
         else:
             # Checked before the file gets its name, so that predictions with invalid labels are not written.
-            Predictions(np.broadcast_to(np.float32(0), shape), labels, source_names=sources, class_names=classes)
+            Predictions(np.broadcast_to(np.float32(0), shape), indices, source_names=sources, class_names=classes)
             self._file.finish(shape, labels, sources, classes)
             values = self._file.scores()
-        return Predictions(values, labels, kind=kind, source_names=sources, class_names=classes)
+        return Predictions(values, indices, kind=kind, source_names=sources, class_names=classes)
 
 
 def _check_same_kind(first: _Pass, other: _Pass, place: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from veridical.errors import FileFormatError, ParameterError, shown
+from veridical.predictions.classes import texts_of_labels
 from veridical.predictions.container import Predictions
 from veridical.predictions.sample_ids import image_of_samples
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind
@@ -82,8 +83,11 @@ def beside_scores(predictions: Predictions) -> dict[str, Any]:
     images = image_of_samples(predictions.sample_shape)
     if groups is not None and images is not None and np.array_equal(groups, images):
         groups = None  # a reader numbers the images again
+    labels: Array | None = None
+    if predictions.labels is not None:
+        labels = np.asarray(texts_of_labels(predictions.labels, predictions.n_classes, predictions.class_names))
     entries = {
-        "labels": predictions.labels,
+        "labels": labels,
         "source_names": predictions.source_names,
         "class_names": predictions.class_names,
         "sample_ids": predictions.sample_ids,

@@ -17,6 +17,7 @@ from numpy.lib import format as npy_format
 
 from veridical._atomic import atomic_file
 from veridical.errors import CorruptFileError, DtypeError, ShapeError
+from veridical.predictions.classes import ClassIndices
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import BESIDE_SCORES, Contents, beside_scores, choose_scores, kind_of_name
 from veridical.predictions.files.file_checks import (
@@ -130,6 +131,14 @@ class NpzArrays:
         self._check_memory(name, header, as_objects=True)
         return self[name] if header.dtype.kind in "iuM" else self.names_in(name)
 
+    def labels(self) -> Array | ClassIndices | None:
+        """The array of labels; whole numbers that Veridical wrote are places of classes."""
+        if "labels" not in self._members:
+            return None
+        labels = self["labels"]
+        is_ours = self._members["labels"].extra[:2] == struct.pack("<H", _PADDING_FIELD)
+        return ClassIndices(labels) if is_ours and labels.dtype.kind == "i" else labels
+
     def names_in(self, name: str) -> list[str] | None:
         """An array of names as a list of strings, or None."""
         if name not in self._members:
@@ -177,7 +186,7 @@ def read_npz(path: Path, kind: InputKind | None, group_column: str | None = None
                 arrays.check_beside(name, shape)
         return Contents(
             arrays[chosen],
-            labels=arrays["labels"] if "labels" in arrays.names else None,
+            labels=arrays.labels(),
             kind=kind_of_name(chosen),
             source_names=arrays.names_in("source_names"),
             class_names=arrays.names_in("class_names"),

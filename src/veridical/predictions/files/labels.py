@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,11 @@ import numpy as np
 
 from veridical.errors import CorruptFileError, FileFormatError, LabelError, shown
 from veridical.predictions.arrays import as_text_array, check_texts
+from veridical.predictions.classes import is_unknown, value_of
 from veridical.predictions.files.file_checks import check_is_file, reading
 from veridical.predictions.files.format_npy import map_npy
 from veridical.predictions.files.format_npz import NpzArrays
-from veridical.predictions.labels import UNKNOWN, LabelTable, is_unknown
+from veridical.predictions.labels import LabelTable
 from veridical.predictions.validation import Array
 
 #: Names of labels in a table, an archive or a dictionary; of CIFAR-100's two kinds of labels, the fine ones.
@@ -26,32 +26,6 @@ _NAMES = ("label", "labels", "fine_labels", "targets")
 _ID_NAMES = ("sample", "sample_id", "id", "image", "image_id", "file", "filename", "name", "key", "index")
 #: The name of the ids in an archive or a dictionary.
 _IDS = "sample_ids"
-
-
-def labels_from_text(texts: Sequence[str], path: Path) -> Array:
-    """Whole numbers as integers, -1 where there is none; anything else as names.  ``path`` is where they are from."""
-    numbers = np.empty(len(texts), np.int64)
-    for n, text in enumerate(texts):
-        number = _whole_number(text)
-        if number is None:
-            return as_text_array(texts, f"the labels in {path}")
-        numbers[n] = number
-    return numbers
-
-
-def _whole_number(text: str) -> int | None:
-    """A text as a whole number, -1 if it is blank or NaN, None if it is something else."""
-    if is_unknown(text):
-        return UNKNOWN
-    if text.lstrip("+-").isdecimal():
-        return int(text) if len(text) <= 18 else None
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    if math.isnan(number):
-        return UNKNOWN
-    return int(number) if abs(number) < 2**62 and number == math.floor(number) else None
 
 
 def read_labels(path: Path) -> Array | LabelTable:
@@ -84,12 +58,16 @@ def _holds_lists(labels: Array) -> bool:
     return labels.dtype.kind == "O" and not all(isinstance(entry, plain) for entry in labels.tolist())
 
 
+def _as_texts(texts: Sequence[str], path: Path) -> Array:
+    return as_text_array(texts, f"the labels in {path}")
+
+
 def _from_txt(path: Path) -> Array:
     """One label per line; an empty line is a label that is not known."""
     lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     while lines and not lines[-1]:
         lines.pop()
-    return labels_from_text(lines, path)
+    return _as_texts(lines, path)
 
 
 def _from_csv(path: Path) -> Array | LabelTable:
@@ -105,10 +83,15 @@ def _from_csv(path: Path) -> Array | LabelTable:
     uneven = next((line for line, row in enumerate(rows) if len(row) != len(header)), None)
     if uneven is not None:
         raise CorruptFileError(f"row {uneven + 1} of {path} has {len(rows[uneven])} entries, not {len(header)}.")
-    has_header = len(header) > 1 or header[0].lower() in _NAMES or not header[0].lstrip("+-").isdecimal()
+    has_header = len(header) > 1 or header[0].lower() in _NAMES or not _is_label(header[0])
     rows = rows[has_header:]
     entries = None if ids is None else [row[ids].strip() for row in rows]
     return _table_of([row[column].strip() for row in rows], entries, None if is_certain else header, path)
+
+
+def _is_label(text: str) -> bool:
+    """Whether the first line of a single column is a label and no name: a number, a truth value, or blank."""
+    return is_unknown(text) or value_of(text) is not None
 
 
 def _columns(header: Sequence[str], path: Path) -> tuple[int, int | None, bool]:
@@ -133,10 +116,10 @@ def _table_of(
     texts: Sequence[str], ids: Sequence[str] | None, header: Sequence[str] | None, path: Path
 ) -> Array | LabelTable:
     """Labels with their ids, if there are some; with a ``header`` the two may be the other way round."""
-    labels = labels_from_text(texts, path)
+    labels = _as_texts(texts, path)
     if ids is None:
         return labels
-    swapped = None if header is None else LabelTable(texts, labels_from_text(ids, path))
+    swapped = None if header is None else LabelTable(texts, _as_texts(ids, path))
     return LabelTable(ids, labels, swapped=swapped, columns=tuple(header or ()))
 
 

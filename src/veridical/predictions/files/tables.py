@@ -13,11 +13,10 @@ import numpy as np
 
 from veridical.errors import DtypeError, FileFormatError, LabelError, ParameterError, ShapeError
 from veridical.predictions.arrays import as_text_array
+from veridical.predictions.classes import UNKNOWN, is_counting, is_unknown, is_whole, texts_of_labels
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
 from veridical.predictions.files.file_checks import missing_column
-from veridical.predictions.files.labels import labels_from_text
-from veridical.predictions.labels import UNKNOWN, is_unknown
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 from veridical.predictions.votes import is_header_of_votes
 
@@ -197,18 +196,9 @@ def _one_source(table: Table, scores: Array) -> Contents:
 def _labels(table: Table, sample: Array, samples: Sequence[str]) -> Array | None:
     """One label per sample, blank where there is none."""
     chosen = _per_sample(table, "label", sample, samples)
-    if chosen is None or not any(chosen):
+    if chosen is None or all(map(is_unknown, chosen)):
         return None
-    if not _named_by_numbers(table.class_names):
-        return labels_from_text(chosen, table.path)
-    if set(chosen) <= {*table.class_names, ""}:
-        return np.array(chosen)
-    return np.array(
-        [
-            text if is_unknown(text) else str(number)
-            for text, number in zip(chosen, labels_from_text(chosen, table.path), strict=True)
-        ]
-    )
+    return as_text_array(chosen, f"the labels in {table.path}")
 
 
 def _groups(table: Table, sample: Array, samples: Sequence[str]) -> Array | None:
@@ -246,11 +236,6 @@ def _ids(names: Sequence[str], path: Path, *, counting: bool = False) -> Array |
     return as_text_array(names, f"a column of {path}")
 
 
-def _named_by_numbers(names: Sequence[str]) -> bool:
-    """Whether class names are numbers: a label is then such a name, even if it is also a valid index."""
-    return all(is_whole(name) for name in names) and not is_counting(names)
-
-
 def _places(names: Sequence[str], *, only_counting: bool = False) -> tuple[list[str], Array]:
     """The different names, and for each row the index of its name among them.
 
@@ -270,22 +255,12 @@ def _places(names: Sequence[str], *, only_counting: bool = False) -> tuple[list[
     return [different[place] for place in order], rank[rows]
 
 
-def is_whole(text: str) -> bool:
-    """Whether a text is a whole number of at most 18 digits."""
-    return re.fullmatch(r"[+-]?[0-9]{1,18}", text) is not None
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
         return False
     return True
-
-
-def is_counting(names: Sequence[str]) -> bool:
-    """Whether names are 0, 1, 2, ...: indices, not names."""
-    return all(name == str(place) for place, name in enumerate(names))
 
 
 def columns_to_write(predictions: Predictions) -> list[str]:
@@ -306,10 +281,8 @@ def columns_of_samples(predictions: Predictions) -> dict[str, list[Any]]:
     ids = range(predictions.n_samples) if predictions.sample_ids is None else predictions.sample_ids.tolist()
     columns: dict[str, list[Any]] = {"sample": list(ids)}
     if predictions.labels is not None:
-        names = predictions.class_names
-        # Where names of classes are numbers, a reader takes a label for a name.
-        texts = names if names is not None and _named_by_numbers(names) else range(predictions.n_classes)
-        columns["label"] = [None if label == UNKNOWN else texts[label] for label in predictions.labels.tolist()]
+        labels = texts_of_labels(predictions.labels, predictions.n_classes, predictions.class_names)
+        columns["label"] = [None if label in (UNKNOWN, "") else label for label in labels]
     if predictions.groups is not None:
         columns["group"] = predictions.groups.tolist()
     return columns
