@@ -12,6 +12,8 @@ from blocked_ensembles import BLOCK_MEMORY, labelled_ensemble
 
 import veridical as vd
 from veridical import errors, scale
+from veridical.scale.blocks_on_workers import read_block
+from veridical.scale.cluster import opened_of
 
 pytestmark = pytest.mark.compiled
 
@@ -217,6 +219,102 @@ scale.apply_calibrator(vd.load_calibrator("cal.json"), opened, out="result.npz",
         assert (tmp_path / "result.npz").exists()
         with pytest.raises(errors.ParameterError, match="give out="):
             scale.apply_calibrator(calibrator, opened, resume=True)
+
+
+def rewrite(path, scores, *, keep_date):
+    """Put other scores into a .npy file, or into the chunks of a .zarr store, whose metadata stay as they are."""
+    dates = {file: file.stat() for file in (path.rglob("*") if path.is_dir() else [path])}
+    if path.suffix == ".npy":
+        np.load(path, mmap_mode="r+")[:] = scores
+    else:
+        zarr.open_group(str(path), mode="r+")["probs"][:] = scores
+    for file, status in dates.items():
+        if keep_date or file.name == "zarr.json":
+            os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@pytest.mark.parametrize("keep_date", [False, True])
+@pytest.mark.parametrize("name", ["probs.npy", "probs.zarr"])
+class TestChangedInput:
+    """The same size and, of a store, the same metadata; the date of the numbers may be that of before."""
+
+    @pytest.fixture
+    def stored(self, blocked_ensemble, tmp_path, name):
+        probs, labels = blocked_ensemble
+        path = tmp_path / name
+        vd.save(vd.Predictions(probs), path)
+        return path, probs, labels
+
+    def test_it_is_not_continued(self, stored, calibrator, tmp_path, keep_date):
+        path, probs, _ = stored
+        opened = scale.open(path, block_memory=BLOCK_MEMORY)
+        with pytest.raises(StopError):
+            scale.apply_calibrator(calibrator, opened, out=tmp_path / "result.npz", progress=stop_after(1000))
+        rewrite(path, probs[:, ::-1], keep_date=keep_date)
+        opened = scale.open(path, block_memory=BLOCK_MEMORY)
+        with pytest.raises(errors.ParameterError, match="is the beginning of another result: input was"):
+            scale.apply_calibrator(calibrator, opened, out=tmp_path / "result.npz", resume=True)
+
+    @pytest.mark.parametrize("function", ["apply", "discover", "consensus", "evaluate", "fit", "report", "confidence"])
+    def test_change_during_the_run_is_an_error(self, stored, calibrator, tmp_path, keep_date, function):
+        path, probs, labels = stored
+        opened = scale.open(path, labels, block_memory=BLOCK_MEMORY)
+        n_calls = 0
+
+        def change(done, total, what):
+            nonlocal n_calls
+            n_calls += 1
+            if n_calls == 3:
+                rewrite(path, probs[:, ::-1], keep_date=keep_date)
+
+        options = {"out": tmp_path / "result.zarr", "progress": change}
+        calls = {
+            "apply": lambda: scale.apply_calibrator(calibrator, opened, **options),
+            "discover": lambda: scale.discover(opened, **options),
+            "consensus": lambda: scale.consensus(opened, **options),
+            "evaluate": lambda: vd.evaluate(opened, methods=["mean"], floors=False, progress=change),
+            "fit": lambda: vd.fit_calibrator(opened, method="platt", progress=change),
+            "report": lambda: (rewrite(path, probs[:, ::-1], keep_date=keep_date), vd.build_report(opened)),
+            "confidence": lambda: (rewrite(path, probs[:, ::-1], keep_date=keep_date), calibrator.predict(opened)),
+        }
+        with pytest.raises(errors.CorruptFileError, match="was changed while it was read; wait until it is complete"):
+            calls[function]()
+        assert not (tmp_path / "result.zarr").exists()
+
+
+def test_files_of_predictions_in_memory_identify_them(blocked_ensemble, calibrator, tmp_path):
+    """One number of a table changes, and is not among the samples of the numbers in memory."""
+    path = tmp_path / "probs.csv"
+    predictions = vd.Predictions(blocked_ensemble[0])
+    vd.save(predictions, path)
+    opened = scale.open(vd.load(path), block_memory=BLOCK_MEMORY)
+    with pytest.raises(StopError):
+        scale.apply_calibrator(calibrator, opened, out=tmp_path / "result.npz", progress=stop_after(1000))
+    path.write_text(path.read_text().replace("\n", "\n\n", 1))
+    opened = scale.open(vd.load(path), block_memory=BLOCK_MEMORY)
+    with pytest.raises(errors.ParameterError, match="files was"):
+        scale.apply_calibrator(calibrator, opened, out=tmp_path / "result.npz", resume=True)
+
+
+def test_predictions_in_memory_are_continued_by_another_process(blocked_ensemble, calibrator, tmp_path):
+    opened = scale.open(blocked_ensemble[0].copy(), block_memory=BLOCK_MEMORY)
+    with pytest.raises(StopError):
+        scale.apply_calibrator(calibrator, opened, out=tmp_path / "result.npz", progress=stop_after(1000))
+    starts = []
+    opened = scale.open(blocked_ensemble[0].copy(), block_memory=BLOCK_MEMORY)  # at another address
+    options = {"resume": True, "progress": lambda done, *_: starts.append(done)}
+    scale.apply_calibrator(calibrator, opened, out=tmp_path / "result.npz", **options)
+    assert starts[0] >= 1000
+
+
+def test_worker_opens_a_file_again_that_was_replaced(blocked_ensemble, tmp_path):
+    """Even one of the same name and size."""
+    path, probs = tmp_path / "probs.npy", blocked_ensemble[0]
+    for scores in (probs, probs[:, ::-1]):
+        np.save(tmp_path / "new.npy", scores)
+        os.replace(tmp_path / "new.npy", path)
+        opened = opened_of(scale.open(path, block_memory=BLOCK_MEMORY))
+        assert np.array_equal(read_block(opened, 0, 10), scores[:, :10])
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import ShapeError
+from veridical.errors import CorruptFileError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array, check_integer
 from veridical.scale.readers import Reader
@@ -54,6 +54,8 @@ class BlockedPredictions:
         Where the numbers come from.
     block_memory : int
         Bytes for reading and computing.
+    identity : list, optional
+        Of what the reader reads, where it is known already.
 
     Attributes
     ----------
@@ -76,8 +78,15 @@ class BlockedPredictions:
     #: The functions that take over for these predictions are in :mod:`veridical.scale`.
     veridical_module = "veridical.scale.blocked_functions"
 
-    def __init__(self, whole: Predictions, reader: Reader, block_memory: int = BLOCK_MEMORY) -> None:
+    def __init__(
+        self,
+        whole: Predictions,
+        reader: Reader,
+        block_memory: int = BLOCK_MEMORY,
+        identity: list[Any] | None = None,
+    ) -> None:
         self.whole, self.reader = whole, reader
+        self.identity = reader.identity() if identity is None else identity
         self.n_sources, self.n_samples, self.n_classes = whole.n_sources, whole.n_samples, whole.n_classes
         self.block_memory = check_integer(block_memory, "block_memory", 1 << 16, 1 << 60)
         per_sample = self.n_sources * self.n_classes * max(self.dtype.itemsize, 4)
@@ -117,7 +126,19 @@ class BlockedPredictions:
 
     def with_labels(self, labels: Any) -> BlockedPredictions:
         """The same predictions with these labels."""
-        return BlockedPredictions(self.whole.with_labels(labels), self.reader, self.block_memory)
+        return BlockedPredictions(self.whole.with_labels(labels), self.reader, self.block_memory, self.identity)
+
+    def check_unchanged(self) -> None:
+        """Raise if the numbers are not those that were opened; called when all of them are read.
+
+        Raises
+        ------
+        CorruptFileError
+        """
+        if self.reader.identity() != self.identity:
+            raise CorruptFileError(
+                f"{self.identity[0]} was changed while it was read; wait until it is complete and run again."
+            )
 
     def samples_of(self, index: int) -> slice:
         """The samples of a block."""
@@ -137,6 +158,7 @@ class BlockedPredictions:
             part = self.samples_of(index)
             chosen = samples[(samples >= part.start) & (samples < part.stop)] - part.start
             parts.append(self.read(part.start, part.stop).values[:, chosen])
+        self.check_unchanged()
         values = np.concatenate(parts, axis=1) if parts else self.reader.allocate(0)
         return self._derive(values, samples)
 

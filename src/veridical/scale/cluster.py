@@ -79,7 +79,7 @@ def opened_of(predictions: BlockedPredictions) -> Opened:
             "workers read predictions from a file; give a C-ordered .npy or a .zarr that all of them can reach."
         )
     result: Opened = opened()
-    return result
+    return result._replace(content=str(predictions.identity))
 
 
 def to_dask(predictions: BlockedPredictions) -> Any:
@@ -137,6 +137,7 @@ def scores_on_cluster(
             groups = [parts[k : k + _FAN_IN] for k in range(0, len(parts), _FAN_IN)]
             parts = [client.submit(merge_scores, group, pure=False) for group in groups]
         result: ScoreStates = parts[0].result()
+    predictions.check_unchanged()
     return result
 
 
@@ -199,3 +200,4 @@ def apply_on_cluster(
             if done > output.blocks_done:
                 output.commit(done)
             report.update(min((first + len(finished)) * predictions.block_size, predictions.n_samples))
+    predictions.check_unchanged()

@@ -73,10 +73,14 @@ class Throughput:
 def run_pass(
     predictions: BlockedPredictions, work: Callable[[Block], _Result], report: Throughput, *, first: int = 0
 ) -> Iterator[tuple[Block, _Result]]:
-    """``work`` of every block from number ``first``, in order; a block is reported after the caller has used it."""
+    """``work`` of every block from number ``first``, in order; a block is reported after the caller has used it.
+
+    At the end, what was read must be what was opened.
+    """
     report.begin(min(first * predictions.block_size, predictions.n_samples))
     for block in predictions.blocks(first, reuse=True):
         with global_samples(block.start):
             result = work(block)
         yield block, result
         report.update(block.stop)
+    predictions.check_unchanged()

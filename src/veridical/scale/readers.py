@@ -13,6 +13,7 @@ import numpy as np
 from veridical.errors import CorruptFileError, FileFormatError
 from veridical.predictions.files.format_zarr import read_zarr_part
 from veridical.predictions.validation import Array
+from veridical.scale.identity import identity_of_array, identity_of_path
 
 #: Bytes that are read with one system call.
 _MOST_AT_ONCE = 1 << 28
@@ -31,7 +32,7 @@ class Reader(Protocol):
         """Fill ``out`` (S, stop - start, L) with the samples from ``start`` to ``stop``."""
 
     def identity(self) -> list[Any]:
-        """What tells this data from others: file names, sizes and dates, ready for JSON."""
+        """What tells this data, as it is now, from others, ready for JSON; the name of a file comes first."""
 
 
 class Opened(NamedTuple):
@@ -44,6 +45,8 @@ class Opened(NamedTuple):
     dtype: str
     sources_axis: int
     array: str = ""
+    #: Of the content, so that a worker that has opened a file does not take it for the one that replaces it.
+    content: str = ""
 
 
 class NpyReader:
@@ -79,8 +82,8 @@ class NpyReader:
         return status.st_size, status.st_mtime_ns
 
     def identity(self) -> list[Any]:
-        """Name, size and date of the file, and the order of its axes."""
-        return [str(self.path.resolve()), *self._opened, self._sources_first]
+        """That of the file, and the order of its axes."""
+        return [*identity_of_path(self.path), self._sources_first]
 
     def opened(self) -> Opened:
         """What another process needs to open the same file."""
@@ -136,11 +139,11 @@ class ArrayReader:
         self._size = 0 if self._map is None else os.stat(str(self._map.filename)).st_size
 
     def identity(self) -> list[Any]:
-        """Name, size and date of the mapped file; arrays in memory have only their place."""
+        """That of the mapped file, and which part of it is the array; or that of numbers in memory."""
         if self._map is None:
-            return ["memory", int(self._array.__array_interface__["data"][0])]
-        status = os.stat(str(self._map.filename))
-        return [str(self._map.filename), status.st_size, status.st_mtime_ns, list(self._array.strides)]
+            return identity_of_array(self._array)
+        place = self._array.__array_interface__["data"][0] - self._map.__array_interface__["data"][0]
+        return [*identity_of_path(Path(str(self._map.filename))), place, list(self._array.strides)]
 
     def allocate(self, n_samples: int) -> Array:
         """An array of the machine's own numbers."""
@@ -169,10 +172,8 @@ class ZarrReader:
         self.granularity = int(chunk[1 - sources_axis])
 
     def identity(self) -> list[Any]:
-        """Name, and date and size of the metadata."""
-        names = (".zarray", "zarr.json")
-        metadata = [file.stat() for file in sorted(self._path.rglob("*")) if file.name in names]
-        return [str(self._path.resolve()), self._axis, *([each.st_size, each.st_mtime_ns] for each in metadata)]
+        """That of the store, with every chunk, and the order of its axes."""
+        return [*identity_of_path(self._path), self._axis]
 
     def opened(self) -> Opened:
         """What another process needs to open the same store."""

@@ -42,6 +42,7 @@ from veridical.predictions.validation import (
 )
 from veridical.scale.blocked import Block, BlockedPredictions
 from veridical.scale.cluster import apply_on_cluster, check_client
+from veridical.scale.identity import identity_of_path
 from veridical.scale.opening import as_blocked
 from veridical.scale.outputs import ArraySpec, BlockOutput, read_arrays
 from veridical.scale.passes import Throughput, run_pass
@@ -82,9 +83,11 @@ def _sink(
         return
     check_outputs({"out": out}, predictions.files)
     check_replaced_directory("out", out, predictions.files)
+    inputs = predictions.identity
     facts = {
         "veridical": __version__,
-        "input": predictions.reader.identity(),
+        "input": inputs,
+        "files": [identity_of_path(file) for file in predictions.files if str(file.resolve()) != inputs[0]],
         "shape": [*predictions.shape],
         "dtype": str(predictions.dtype),
         "kind": predictions.kind,
