@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from veridical._columns import columns_that_fit
+from veridical._tables import columns_that_fit
 from veridical.cli.output import Output
 
 HEADING = ["method", "ECE-KDE", "ECE", "KS", "NLL", "Brier", "Acc"]

@@ -9,8 +9,7 @@ from programs import veridical_in_process
 from test_judge import simulated_votes, write_rows, write_votes
 
 import veridical as vd
-from veridical.jury.clusters import order_by_dependence
-from veridical.report.jury_page import render_jury
+from veridical.report.jury_page import order_by_dependence, render_jury
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ from test_judge import simulated_votes
 import veridical as vd
 from veridical.combine.across_samples.votes import sort_shares, sort_votes
 from veridical.errors import FileFormatError, ParameterError
-from veridical.jury.clusters import order_by_dependence
 from veridical.jury.gold import METHODS, GoldChoice, View, calibrate_on_gold
 from veridical.jury.notes import note_on_confidence
-from veridical.report.jury_page import render_jury, write_jury_report
+from veridical.report.jury_page import order_by_dependence, render_jury, write_jury_report
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,10 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from veridical._columns import columns_that_fit
 from veridical._json import to_json
 from veridical._names import one_line, printable
 from veridical._progress import Progress
-from veridical._tables import shortened_cells
+from veridical._tables import columns_that_fit, shortened_cells
 
 #: Width of tables, unless stdout is a terminal with another width.
 _WIDTH = 80

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from veridical._columns import columns_that_fit
 from veridical._json import to_json
+from veridical._tables import columns_that_fit
 from veridical.paper.layout import Cell, Line, headings, lines_of, verdict_title, verdicts
 from veridical.paper.tables import Row, Table, Value
 from veridical.predictions.validation import check_choice, check_type

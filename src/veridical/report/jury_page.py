@@ -12,7 +12,6 @@ from veridical._atomic import write_atomically
 from veridical._names import printable
 from veridical._outputs import check_outputs, check_report_target
 from veridical.jury import JuryResult
-from veridical.jury.clusters import order_by_dependence
 from veridical.jury.pairs import LEAST_VOTES
 from veridical.jury.result import DASH
 from veridical.metrics import reliability_curve
@@ -153,3 +152,25 @@ def _uncertain(result: JuryResult) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def order_by_dependence(dependence: Any) -> list[int]:
+    """The sources in the order of the leaves of an average-linkage clustering by 1 - dependence.
+
+    Examples
+    --------
+    Sources 0 and 2 stand together:
+
+    >>> order_by_dependence([[1, 0, 0.9], [0, 1, 0.1], [0.9, 0.1, 1]])
+    [1, 2, 0]
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    matrix = np.asarray(dependence, dtype=np.float64)
+    if len(matrix) < 3:
+        return list(range(len(matrix)))
+    distance = np.clip(1.0 - np.maximum(matrix, matrix.T), 0.0, 1.0)
+    np.fill_diagonal(distance, 0.0)
+    tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
+    return [int(s) for s in leaves_list(tree)]

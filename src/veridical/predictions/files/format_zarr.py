@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,7 +26,6 @@ from veridical.predictions.files.contents import (
     settle_kind,
 )
 from veridical.predictions.files.file_checks import check_claim, reading
-from veridical.predictions.files.zarr_codecs import check_codecs
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 _WHAT = "a .zarr store"
@@ -37,6 +36,16 @@ _METADATA = (".zarray", ".zgroup", ".zmetadata", "zarr.json")
 _CHUNKS_AT_ONCE = 10
 #: Bytes that zarr takes for each chunk that it reads or finds missing, and the most that are read at once (minutes).
 _PER_CHUNK, _MOST_CHUNKS = 1 << 12, 1_000_000
+
+#: Codecs that are read: they compress, do arithmetic and nothing else.  Others exist, a pickle among them, and what
+#: one version of a library refuses another runs.
+_COMPRESSORS = ("zstd", "blosc", "gzip", "zlib", "lz4")
+_KNOWN = {
+    *_COMPRESSORS,
+    *("shuffle", "delta", "fixedscaleoffset", "quantize", "bitround", "astype", "packbits"),
+    *("crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"),
+    *("bytes", "endian", "transpose", "sharding_indexed"),
+}
 
 
 def is_zarr(path: Path) -> bool:
@@ -113,7 +122,7 @@ def _count(part: tuple[slice, ...], chunk: tuple[int, ...]) -> int:
 
 def _check_metadata(array: Any, path: Path) -> None:
     """Refuse an opened array whose metadata do not show that it is safe to decode."""
-    check_codecs(_codecs(array.metadata.to_dict()), path)
+    _check_codecs(_codecs(array.metadata.to_dict()), path)
     dtype = np.dtype(array.dtype)
     if dtype.kind not in "fiub":
         raise DtypeError(f"{path} holds an array of dtype {dtype}; save real numbers.")
@@ -143,6 +152,23 @@ def _codecs(metadata: dict[str, Any]) -> list[dict[str, Any]]:
     """The codecs of an array, from its metadata in format 3 or 2."""
     codecs = (*(metadata.get("codecs") or ()), *(metadata.get("filters") or ()), metadata.get("compressor"))
     return [{"name": codec} if isinstance(codec, str) else codec for codec in codecs if codec is not None]
+
+
+def _check_codecs(codecs: Sequence[dict[str, Any]], path: Path) -> None:
+    """Refuse codecs that are not known to be harmless."""
+    for codec in codecs:
+        name = str(codec.get("id", codec.get("name"))).removeprefix("numcodecs.")  # of format 2, or 3
+        if name not in _KNOWN:
+            raise FileFormatError(
+                f"{path} is packed with {name!r}, which could run programs when it is read; write it again with one "
+                f"of: {', '.join(_COMPRESSORS)}."
+            )
+        options = dict(codec.get("configuration") or codec)
+        for entry in ("dtype", "astype", "encode_dtype", "decode_dtype"):  # of filters
+            if options.get(entry) is not None and np.dtype(options[entry]).kind not in "fiub":
+                raise FileFormatError(f"{path} is packed with {name!r} by way of {options[entry]!r}; write numbers.")
+        for inner in ("codecs", "index_codecs"):  # of shards
+            _check_codecs(options.get(inner) or (), path)
 
 
 def _described_arrays(document: Any) -> Iterator[dict[str, Any]]:
@@ -175,7 +201,7 @@ def _check_store(path: Path) -> int:
             stored += entry.stat().st_size
             if name in _METADATA:
                 for metadata in _described_arrays(json.loads(entry.read_text(encoding="utf-8"))):
-                    check_codecs(_codecs(metadata), path)
+                    _check_codecs(_codecs(metadata), path)
     return stored
 
 
