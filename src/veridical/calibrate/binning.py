@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.calibrate.base import Calibrator
+from veridical.calibrate.distinct_scores import cuts_above
 from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.metrics.binned import MOST_BINS, bin_edges
@@ -13,11 +14,9 @@ from veridical.predictions.validation import check_integer
 
 
 def inner_edges(scores: Floats, n_bins: int, weight: Floats | None = None) -> Floats:
-    """Edges between bins of equal mass, strictly rising: scores that tie share a bin, and no bin is empty."""
-    edges: Floats = np.unique(bin_edges(scores, n_bins, weight=weight)[1:-1])
-    # An edge at the highest score would have nothing above it, and higher scores would be taken to an empty bin.
-    below: Floats = edges[edges < scores.max()]
-    return below
+    """Edges between bins of equal mass, strictly rising, each between two distinct scores: ties share a bin, and no
+    bin is empty."""
+    return cuts_above(bin_edges(scores, n_bins, weight=weight)[1:-1], np.sort(scores))
 
 
 def bins_of(scores: Floats, edges: Floats) -> npt.NDArray[np.int64]:
@@ -46,7 +45,7 @@ class HistogramBinning(Calibrator):
     Attributes
     ----------
     edges_ : (B - 1,) array
-        Edges between the bins (lo, hi].
+        Edges between the bins (lo, hi], each between two scores of the fit that differ by more than rounding.
     accuracy_ : (B,) array
 
     References

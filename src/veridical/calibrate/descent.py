@@ -21,6 +21,8 @@ LossAndGradient = tuple[float, Floats, float]
 #: Samples that a step looks at: all of them, or some by number.
 Batch = npt.NDArray[np.intp] | slice
 EVERYTHING = slice(None)
+#: A loss that changes by less, and a bin whose gap is a smaller part of the samples, has not changed or has none.
+_ROUNDING = 1e-12
 #: Integral of the squared triweight kernel with half-width one.
 _ROUGHNESS = 350 / 429
 
@@ -86,7 +88,7 @@ class Descent:
             here = here or self._direction(psi, batch, loss)
             moved = psi - rate * self._step(here, batch)
             there = self._direction(moved, batch, loss) if self._checks(batch) else None
-            if there is None or there[0] < here[0]:
+            if there is None or there[0] < here[0] - _ROUNDING:
                 psi, here = moved, there
             else:
                 rate /= 2
@@ -117,7 +119,7 @@ class Descent:
         if chosen == "scores":
             bins = self.bins[batch]
             gaps = np.bincount(bins, confidence - self.correct[batch], self.n_bins)
-            signs = np.sign(gaps).astype(np.float64)
+            signs = np.where(np.abs(gaps) > _ROUNDING * len(bins), np.sign(gaps), 0.0)
             return float(np.abs(gaps).sum()) / len(bins), signs[bins] / len(bins), 1.0
         edges = self.edges if chosen == "fixed" else bin_edges(confidence, self.n_bins)
         return (*histogram_loss(confidence, self.correct[batch], edges), 1.0)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
+from veridical.calibrate.distinct_scores import cells_of
 from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.pools import over_rows
@@ -33,16 +34,17 @@ def fit_steps(scores: Floats, right_scores: Floats) -> tuple[Floats, Floats]:
 
     Notes
     -----
-    What is wrong counts 0, so between two scores with something right there is one run of zeros, and fitting
-    needs only as many blocks as there are right scores, not as many as pairs: sorting the scores is the one
-    thing left that takes time in their number.
+    Scores that are equal up to rounding are one.  What is wrong counts 0, so between two scores with something right
+    there is one run of zeros, and fitting needs only as many blocks as there are right scores, not as many as pairs:
+    sorting the scores is the one thing left that takes time in their number.
     """
     from veridical._kernels.isotonic import pool_violators  # loads the compiler
 
     scores.sort()
-    levels, rights = np.unique(right_scores, return_counts=True)
-    below = np.searchsorted(scores, levels, side="left")
-    up_to = np.searchsorted(scores, levels, side="right")
+    cells = cells_of(scores)
+    levels, rights = np.unique(cells_of(right_scores), return_counts=True)
+    below = np.searchsorted(cells, levels, side="left")
+    up_to = np.searchsorted(cells, levels, side="right")
     # A block per level, with a block of zeros before, between and after them; each from scores[first] to scores[last].
     first = np.empty(2 * len(levels) + 1, dtype=np.int64)
     first[0], first[1::2], first[2::2] = 0, below, up_to
@@ -58,7 +60,8 @@ def fit_weighted_steps(scores: Floats, right: npt.NDArray[np.bool_], weight: Flo
     """:func:`fit_steps` of scores that stand for ``weight`` equal ones each."""
     from veridical._kernels.isotonic import pool_violators
 
-    levels, which = np.unique(scores, return_inverse=True)
+    _, first, which = np.unique(cells_of(scores), return_index=True, return_inverse=True)
+    levels = scores[first]
     counts = np.rint(np.bincount(which, weights=weight)).astype(np.int64)
     stop = np.cumsum(counts)
     ends, values = pool_violators(stop - counts, stop, np.bincount(which, weights=weight * right))

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical.calibrate.base import Calibrator
+from veridical.calibrate.distinct_scores import last_of_cells
 from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.predictions.validation import check_integer
@@ -61,13 +62,17 @@ class Spline(Calibrator):
 
     def _fit_pairs(self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> None:
         order = np.argsort(confidence, kind="stable")
-        scores, gaps = confidence[order], correct[order] - confidence[order]
+        scores = last_of_cells(confidence[order])
+        gaps = correct[order] - scores
         n_samples = len(scores) if weight is None else int(weight.sum())
         if n_samples < 2:
             # One sample has no percentiles to run a spline through, and says next to nothing: scores stay.
             self.scores_ = self.recalibrated_ = scores
             return
         if weight is None:
+            # Scores that tie have their mean gap each, so that their order does not matter.
+            _, which = np.unique(scores, return_inverse=True)
+            gaps = (np.bincount(which, weights=gaps) / np.bincount(which))[which]
             self._fit_curve(scores, np.arange(n_samples) / (n_samples - 1), np.cumsum(gaps) / n_samples, None)
             return
         # A score that stands for k equal ones is fitted at the middle of their percentiles.
