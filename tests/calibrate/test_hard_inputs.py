@@ -23,7 +23,7 @@ METHODS = [
     for name in NAMES
     if name != "auto"
     for combiner in vd.calibrators()[name].combiners
-    if combiner in ("mean", "consensus", "aconsensus")
+    if combiner in ("mean", "atde", "consensus", "aconsensus")
 ]
 SOURCES, CLASSES = np.array([3, 1, 4, 0, 2]), np.array([2, 0, 3, 1])
 

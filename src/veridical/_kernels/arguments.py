@@ -7,7 +7,7 @@ from collections import namedtuple
 #: What the caller asks for: which samples are valid (``tolerance`` and ``rounding`` of their sums, ``skip_missing``),
 #: how far to iterate and what to keep; ``near`` is how many times ``eps`` the mean of a class may be wrong besides the
 #: rounding of its sum, ``exact_scores`` whether the scores in cache decide near-ties; ``weighted`` whether sources have
-#: weights other than one; ``tiny`` is the smallest normal number.
+#: weights other than one; ``tiny`` is the squared distance below which a source is the truth.
 Options = namedtuple(
     "Options",
     "tolerance rounding skip_missing keep_label tol max_iter margin group near exact_scores weighted eps tiny",

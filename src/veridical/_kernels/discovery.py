@@ -97,7 +97,7 @@ def winner_of_mean(scores, by_class, mean, mean_bits, count, options):
 
 @inner
 def _keep_present(distance, present, influence, tiny):
-    """Set distances of absent sources, and those below the smallest normal number, to 0; returns V."""
+    """Set distances of absent sources, and those that are rounding, to 0; returns V."""
     total = zero = distance.dtype.type(0)
     for s in range(present.shape[0]):
         d = distance[s] * present[s]

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 #: By how much the kept label leads in what the user gets: far above float32's rounding, far below any meaning.
 LABEL_MARGIN = 1e-6
+#: A source as near to the truth as this is at distance 0, by the bits of a float.  Sources of votes often are their own
+#: mean, where rounding would otherwise decide between no weight and nearly all of it.
+AT_TRUTH = {32: 1e-6, 64: 1e-12}
 
 
 class ArrayTruth(NamedTuple):
@@ -169,7 +172,7 @@ def discover_arrays(
     traced: bool,
 ) -> ArrayTruth:
     """Truth discovery of checked probabilities (S, N, L), whose rows sum to one, and 0 where a source is absent."""
-    tiny = float(xp.finfo(probs.dtype).smallest_normal)
+    tiny = AT_TRUTH[int(xp.finfo(probs.dtype).bits)] ** 2
     influence = _influence(xp, present, source_weights, probs)
 
     def weights_at(z: Any) -> tuple[Any, Any, Any]:
