@@ -1,4 +1,4 @@
-"""Risk against coverage on the shipped ensemble, and the threshold for a risk of 5%."""
+"""Risk against coverage on the shipped ensemble, and how often thresholds for a risk of 5% exceed it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,34 @@ from example_data import demo_halves, percent
 from matplotlib.figure import Figure
 
 import veridical as vd
+from veridical.metrics.abstention import fewest_samples
+
+RISK, DRAWS = 0.05, 500
 
 
 def compute() -> dict[str, Any]:
-    """Error rate of all samples; the coverage at which 5% of the kept ones are wrong."""
+    """Error rate of all samples; how often a threshold for 5% exceeds it, read off the curve and with the guarantee."""
     fit, test = demo_halves()
     calibrator = vd.TruthLogit().fit(fit)
     confidence = calibrator.predict_confidence(test)
-    wrong = calibrator.predict(test) != test.labels
-    order = np.argsort(-confidence, kind="stable")
-    risk = wrong[order].cumsum() / np.arange(1, len(order) + 1)
-    kept = int(np.flatnonzero(risk <= 0.05).max()) + 1
+    right = calibrator.predict(test) == test.labels
+    generator = np.random.default_rng(0)
+    exceeded = np.zeros(2)
+    for _ in range(DRAWS):
+        drawn = generator.integers(0, len(right), 1000)
+        result = vd.metrics.abstention_threshold(right[drawn], confidence[drawn], max_risk=RISK)
+        order = drawn[np.argsort(-confidence[drawn], kind="stable")]
+        risk = (~right[order]).cumsum() / np.arange(1, len(order) + 1)
+        on_curve = confidence[order[np.flatnonzero(risk <= RISK).max()]]
+        for k, threshold in enumerate((on_curve, result.threshold)):
+            if threshold is not None:
+                exceeded[k] += (~right[confidence >= threshold]).mean() > RISK
     return {
-        "error": percent(wrong.mean()),
-        "coverage": percent(kept / len(order), 0),
-        "threshold": f"{confidence[order[kept - 1]]:.2f}",
+        "error": percent(1 - right.mean()),
+        "curve": percent(exceeded[0] / DRAWS, 0),
+        "exceeded": percent(exceeded[1] / DRAWS, 0),
+        "draws": DRAWS,
+        "least": fewest_samples(0, RISK, 0.1),
     }
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from veridical.evaluation import (
         Auto,
         apply_calibrator,
+        choose_threshold,
         compare_calibrators,
         evaluate,
         fit_calibrator,
@@ -89,6 +90,7 @@ _NAMES_IN = {
     "evaluation": (
         "Auto",
         "apply_calibrator",
+        "choose_threshold",
         "compare_calibrators",
         "evaluate",
         "fit_calibrator",
@@ -132,6 +134,7 @@ __all__ = [
     "build_report",
     "calibrate",
     "calibrators",
+    "choose_threshold",
     "combine",
     "compare_calibrators",
     "consensus",

@@ -247,6 +247,25 @@ def test_apply_rejects_what_does_not_fit(folder, tmp_path):
     assert not out.exists()
 
 
+# --- threshold
+
+
+def test_threshold_json_equals_the_python_result(folder, predictions):
+    content = document("threshold", folder / "cal.json", folder / "p.npz", "--max-risk", 0.4)
+    calibrator = vd.load_calibrator(folder / "cal.json")
+    assert content == vd.choose_threshold(calibrator, predictions, max_risk=0.4).to_dict()
+
+
+def test_threshold_says_what_is_guaranteed_or_why_nothing_is(folder):
+    printed = veridical("threshold", folder / "cal.json", folder / "p.npz", "--max-risk", 0.001).stdout
+    assert "No threshold guarantees a risk of 0.1% with confidence 90%: 2,302" in " ".join(printed.split())
+
+
+def test_threshold_rejects_a_risk_that_is_none(folder):
+    assert "max_risk is 0" in rejected("threshold", folder / "cal.json", folder / "p.npz", "--max-risk", 0)
+    assert "Missing option '--max-risk'" in rejected("threshold", folder / "cal.json", folder / "p.npz")
+
+
 # --- compare
 
 

@@ -21,6 +21,7 @@ COMMANDS = [
     ("calibrate p.npz --method temperature --out cal.json", "calibration"),
     ("calibrate p.npz --method log-pool --out pool.json", "calibration"),
     ("apply cal.json p.npz --out out.csv", "calibrated"),
+    ("threshold cal.json p.npz --max-risk 0.2", "threshold"),
     ("export plain.json cal.onnx", "exported"),
     ("compare p.npz --methods mean,temperature", "comparison"),
     ("inspect p.npz", "inspection"),

@@ -88,6 +88,7 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "lowest": _choice(None, 0.0, 0.5),
     "margin": _choice(1e-6, 0.0, 0.1),
     "matrix": lambda case: st.just(np.eye(case.n_sources)),
+    "max_risk": _choice(0.05, 0.5, 1e-9),
     "max_iter": _choice(20, 0, 1, 1000),
     "method": _choice(*_LABEL_FREE),
     "methods": lambda case: st.lists(st.sampled_from(_LABEL_FREE), min_size=1, max_size=2),

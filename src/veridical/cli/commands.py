@@ -23,6 +23,7 @@ COMMANDS = {
     "calibrate": "Fit a calibrator and show how much it improves calibration.",
     "export": "Write a saved calibrator as an ONNX model (needs the onnx extra).",
     "apply": "Calibrate new predictions with a saved calibrator.",
+    "threshold": "From which confidence on to answer, with a guaranteed error rate.",
     "compare": "Which calibrator is best here?  All of them on random halves.",
     "jury": "Whom to believe: the consensus of jurors who vote, with few known answers or none.",
     "report": "Write an HTML report: the verdict in words, then the evidence.",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
+    from veridical.evaluation.abstaining import choose_threshold
     from veridical.evaluation.applying import Calibrated, apply_calibrator
     from veridical.evaluation.auto import Auto
     from veridical.evaluation.calibrator_facts import CalibratorFacts, inspect_calibrator
@@ -37,6 +38,7 @@ _MODULE_OF = {
     "SourceValue": "source_value",
     "SourceValues": "source_value",
     "apply_calibrator": "applying",
+    "choose_threshold": "abstaining",
     "compare_calibrators": "comparison",
     "compile_kernels": "compilation",
     "evaluate": "scores",
@@ -61,6 +63,7 @@ __all__ = [
     "SourceValue",
     "SourceValues",
     "apply_calibrator",
+    "choose_threshold",
     "compare_calibrators",
     "compile_kernels",
     "evaluate",

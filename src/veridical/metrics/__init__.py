@@ -12,6 +12,7 @@ from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
     from veridical.metrics import gradients
+    from veridical.metrics.abstention import AbstentionThreshold, abstention_threshold
     from veridical.metrics.binned import bin_edges, classwise_ece, debiased_ece, ece
     from veridical.metrics.curve import ReliabilityCurve, reliability_curve
     from veridical.metrics.floors import NoiseFloor, noise_floor
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from veridical.metrics.uncertainty import PredictiveUncertainty, predictive_uncertainty
 
 _MODULE_OF = {
+    "AbstentionThreshold": "abstention",
     "METRICS": "registry",
     "SUMMARY_METRICS": "registry",
     "Bootstrap": "intervals",
@@ -40,6 +42,7 @@ _MODULE_OF = {
     "StateSummary": "state_summary",
     "Summary": "table",
     "SummaryRow": "table",
+    "abstention_threshold": "abstention",
     "accuracy": "proper",
     "aurc": "selective",
     "bin_edges": "binned",
@@ -65,6 +68,7 @@ _MODULE_OF = {
 __all__ = [
     "METRICS",
     "SUMMARY_METRICS",
+    "AbstentionThreshold",
     "Bootstrap",
     "CalibrationState",
     "Comparison",
@@ -75,6 +79,7 @@ __all__ = [
     "StateSummary",
     "Summary",
     "SummaryRow",
+    "abstention_threshold",
     "accuracy",
     "aurc",
     "bin_edges",

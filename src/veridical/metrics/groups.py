@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from veridical.errors import ParameterError
 from veridical.predictions.sample_ids import check_groups
 
 if TYPE_CHECKING:
@@ -67,3 +68,16 @@ def draw_uniforms(generator: np.random.Generator, group: Codes | None, correlati
     latent = np.sin(np.pi / 2 * correlation)
     common = generator.standard_normal(int(group.max()) + 1)[group]
     return scipy.special.ndtr(np.sqrt(latent) * common + np.sqrt(1 - latent) * generator.standard_normal(n_samples))
+
+
+def check_independent(groups: Any, n_samples: int) -> None:
+    """Refuse groups of more than one sample, for bounds that count independent samples."""
+    codes = group_codes(groups, n_samples)
+    if codes is None:
+        return
+    shared = int((np.bincount(codes)[codes] > 1).sum())
+    if shared:
+        raise ParameterError(
+            f"{shared:,} of {n_samples:,} samples share their group with another, and the bound holds for independent "
+            "samples; keep one sample per group, chosen without looking at its label."
+        )
