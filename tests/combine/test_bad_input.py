@@ -77,6 +77,38 @@ def test_logits_given_as_log_probabilities(rng):
         vd.discover(rng.standard_normal((3, 5, 4)), kind="log_probs")
 
 
+@pytest.mark.parametrize("total", [100, 255])
+def test_percentages_and_bytes_are_to_be_divided(probs, total):
+    scores = probs * total
+    with pytest.raises(
+        errors.NotNormalisedError, match="divide each row by its sum, or pass renormalize=True"
+    ) as caught:
+        vd.discover(scores)
+    assert "logits" not in str(caught.value)
+    renormalized = vd.Predictions(scores, renormalize=True)
+    np.testing.assert_allclose(renormalized.values, scores / scores.sum(axis=-1, keepdims=True), rtol=1e-6)
+    vd.discover(renormalized)
+
+
+@pytest.mark.parametrize(
+    ("scores", "kind", "message"),
+    [
+        ([[0.5, 0.2], [0, 0]], "probs", "source 0, sample 1: the probabilities are all 0, and have no sum"),
+        ([[0.5, -0.2], [1, 0]], "probs", "source 0, sample 0: the probability of class 1 is -0.2"),
+        ([[0.5, np.nan], [1, 0]], "probs", "source 0, sample 0: the probability of class 1 is nan"),
+        ([[0.5, 2.0], [1, -1]], "logits", "kind='logits' has none"),
+    ],
+)
+def test_rows_that_have_no_sum_are_not_renormalized(scores, kind, message):
+    with pytest.raises(errors.InvalidInputError, match=message):
+        vd.Predictions(scores, kind=kind, renormalize=True)
+
+
+def test_renormalized_predictions_keep_absent_rows():
+    renormalized = vd.Predictions([[[3, 1], [np.nan, np.nan]], [[1, 1], [0, 2]]], renormalize=True)
+    np.testing.assert_array_equal(renormalized.values, [[[0.75, 0.25], [np.nan, np.nan]], [[0.5, 0.5], [0, 1]]])
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float16, 2e-3), (np.float32, 1e-4), (np.float64, 1e-5)])
 def test_tolerance_by_dtype(dtype, tolerance):
     within = np.array([[[0.5, 0.5 + 0.4 * tolerance]]] * 3).astype(dtype)

@@ -114,6 +114,7 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "progress": _choice(None),
     "quantiles": _choice((0.05, 0.5, 0.95), (), (0, 1)),
     "random_state": lambda case: st.sampled_from([0, 1, None, 2**32]),
+    "renormalize": _choice(False, True),
     "sample_ids": lambda case: st.sampled_from([None, list(range(case.n_samples)), _numbered("id", case.n_samples)]),
     "sample_shape": _choice(None),
     "sample_weight": _weights,

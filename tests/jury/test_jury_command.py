@@ -126,8 +126,11 @@ def test_every_command_takes_votes(files, tmp_path):
     [
         (["reproduce", "table1"], "the paper's tables and figures are of probabilities, and votes have none"),
         (["reproduce", "figure2"], "use 'veridical jury', or 'veridical evaluate --kind labels'"),
-        (["evaluate", "--groups", "item"], "a table of votes names its sources, has no axes and no groups"),
-        (["evaluate", "--walk-forward", "item"], "leave --sources-axis, --class-axis, --groups and --walk-forward out"),
+        (["evaluate", "--groups", "item"], "a table of votes names its sources, has no axes, no groups and no sums"),
+        (
+            ["evaluate", "--walk-forward", "item"],
+            "leave --sources-axis, --class-axis, --groups, --renormalize and --walk-forward out",
+        ),
         (["inspect", "--sources-axis", "1"], "leave --sources-axis"),
     ],
 )

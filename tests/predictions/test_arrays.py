@@ -9,7 +9,8 @@ import torch
 
 import veridical as vd
 from veridical import errors
-from veridical.predictions.validation import check_integer, check_real, check_seed, tolerance_of
+from veridical.predictions.sums import tolerance_of
+from veridical.predictions.validation import check_integer, check_real, check_seed
 
 PROBS = np.array([[[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]], [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]], np.float32)
 

@@ -1,12 +1,15 @@
 """Tables: long form and one source, in text and in columns."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from click.testing import CliRunner
 
 import veridical as vd
 from veridical import errors
+from veridical.cli.commands import program
 
 LONG = """sample,source,label,cat,dog,owl
 0,resnet,cat,0.7,0.2,0.1
@@ -159,3 +162,50 @@ def test_labels_come_back_if_class_names_are_numbers(tmp_path, names, suffix):
 
 def test_class_names_that_are_numbers_may_be_written_as_floats(tmp_path):
     assert load_csv(tmp_path, "label,7,8\n8.0,0.5,0.5\n7.0,0.5,0.5\n").labels.tolist() == [1, 0]
+
+
+def _rounded(digits, form):
+    """Distributions with so many decimals, or significant digits."""
+    probs = np.random.default_rng(digits).dirichlet(np.full(7, 0.3), size=(2, 300))
+    return np.vectorize(lambda number: float(format(number, f".{digits}{form}")))(probs)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", "frames"])
+@pytest.mark.parametrize(("digits", "form"), [(2, "f"), (4, "f"), (5, "f"), (5, "g"), (6, "f")])
+def test_tolerance_of_sums_follows_the_digits_of_a_table(tmp_path, suffix, digits, form):
+    probs = _rounded(digits, form)
+    assert digits == 6 or abs(probs.sum(axis=-1) - 1).max() > 1e-5
+    frames = {name: pd.DataFrame(source, columns=list("abcdefg")) for name, source in zip("st", probs, strict=True)}
+    if suffix == "frames":
+        predictions = vd.Predictions(frames)
+    else:
+        table = pd.concat([frame.assign(sample=range(300), source=name) for name, frame in frames.items()])
+        table.to_csv(tmp_path / "p.csv", index=False) if suffix == ".csv" else table.to_parquet(
+            tmp_path / "p.parquet", index=False
+        )
+        predictions = vd.load(tmp_path / f"p{suffix}")
+    rng = np.random.default_rng(1)
+    labels = np.where(rng.random(300) < 0.7, probs.mean(axis=0).argmax(axis=1), rng.integers(0, 7, 300))
+    evaluation = vd.evaluate(predictions, labels, methods=["members", "tde", "log-pool", "temperature"], floors=False)
+    assert len(evaluation.methods) == 5
+    beyond = probs.copy()
+    beyond[1, 7, 0] += max(8 * 10.0**-digits, 1e-4)
+    with pytest.raises(errors.NotNormalisedError, match=r"sample 7: .*renormalize=True"):
+        vd.discover([pd.DataFrame(source, columns=list("abcdefg")) for source in beyond])
+
+
+def test_files_of_one_table_each_keep_their_digits(tmp_path):
+    for s, source in enumerate(_rounded(5, "f")):
+        pd.DataFrame(source, columns=list("abcdefg")).to_csv(tmp_path / f"{s}.csv", index=False)
+    predictions = vd.load(tmp_path)
+    assert vd.discover(predictions).probs.shape == (300, 7)
+    assert vd.discover(predictions.select(samples=slice(100))).probs.shape == (100, 7)
+
+
+def test_tables_may_be_renormalized(tmp_path):
+    (tmp_path / "p.csv").write_text("a,b\n3,1\n20,20\n")
+    np.testing.assert_array_equal(vd.load(tmp_path / "p.csv", renormalize=True).values, [[[0.75, 0.25], [0.5, 0.5]]])
+    with pytest.raises(errors.NotNormalisedError):
+        vd.discover(vd.load(tmp_path / "p.csv"))
+    result = CliRunner().invoke(program, ["inspect", str(tmp_path / "p.csv"), "--renormalize"])
+    assert result.exit_code == 0, result.output

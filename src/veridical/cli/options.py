@@ -51,6 +51,7 @@ prediction_options = option_group(
         help="Column (.npz: array) with groups of samples that stay together; default group.",
     ),
     click.option("--class-axis", type=int, help="Axis of the classes in an array; default the last."),
+    click.option("--renormalize", is_flag=True, help="Divide each row of probabilities by its sum."),
 )
 
 output_options = option_group(
@@ -174,6 +175,7 @@ def read_in_blocks(
     class_axis: int | None = None,
     group_column: str | None = None,
     default_kind: InputKind | None = None,
+    renormalize: bool = False,
 ) -> Predictions | BlockedPredictions:
     """The predictions of a command's options, in blocks if that is asked for or they are large."""
     from veridical.scale.opening import is_large
@@ -183,12 +185,14 @@ def read_in_blocks(
         if block_memory is not None or workers is not None:
             raise ParameterError("one .npy or .zarr of all sources is read in blocks, and there are several files.")
     elif block_memory is not None or workers is not None or (kind != "labels" and is_large(pred)):
-        if class_axis is not None or group_column is not None:
-            raise ParameterError("predictions that are read in blocks have no --class-axis and no --groups column.")
+        if class_axis is not None or group_column is not None or renormalize:
+            raise ParameterError(
+                "predictions that are read in blocks have no --class-axis, no --groups column and no --renormalize."
+            )
         options: dict[str, Any] = {} if block_memory is None else {"block_memory": block_memory}
         options |= {"kind": kind or default_kind, "sources_axis": sources_axis}
         return open_in_blocks(pred, labels, **options)
-    return read(pred, labels, kind, sources_axis, class_axis, group_column, default_kind)
+    return read(pred, labels, kind, sources_axis, class_axis, group_column, default_kind, renormalize)
 
 
 #: What a command says that shows the calibration of single sources.
@@ -206,6 +210,7 @@ def read(
     class_axis: int | None = None,
     group_column: str | None = None,
     default_kind: InputKind | None = None,
+    renormalize: bool = False,
 ) -> Predictions:
     """The predictions of a command's options; ``default_kind`` is that of files that declare none."""
     from veridical.predictions.files.loading import load_with_default_kind
@@ -215,10 +220,10 @@ def read(
 
         if not isinstance(pred, str):
             raise ParameterError("votes are in one table (item, source, label), and there are several files.")
-        if any(option is not None for option in (sources_axis, class_axis, group_column)):
+        if renormalize or any(option is not None for option in (sources_axis, class_axis, group_column)):
             raise ParameterError(
-                "a table of votes names its sources, has no axes and no groups; leave --sources-axis, --class-axis, "
-                "--groups and --walk-forward out."
+                "a table of votes names its sources, has no axes, no groups and no sums; leave --sources-axis, "
+                "--class-axis, --groups, --renormalize and --walk-forward out."
             )
         return load_votes(pred, labels)
     return load_with_default_kind(
@@ -228,5 +233,6 @@ def read(
         sources_axis=sources_axis,
         class_axis=class_axis,
         group_column=group_column,
+        renormalize=renormalize,
         default_kind=default_kind,
     )

@@ -20,7 +20,8 @@ from veridical.arrays.truth import (
 from veridical.errors import DtypeError, ParameterError
 from veridical.predictions import Predictions
 from veridical.predictions.inputs import check_sources_axis
-from veridical.predictions.validation import INPUT_KINDS, InputKind, check_choice, tolerance_of
+from veridical.predictions.sums import tolerance_of
+from veridical.predictions.validation import INPUT_KINDS, InputKind, check_choice
 
 
 @dataclass(frozen=True)

@@ -168,9 +168,9 @@ class Engine:
         return tuple(self._source(s) for s in range(self.predictions.n_sources))
 
     def _source(self, s: int) -> SourceOutcome:
-        values = next(source for k, source in enumerate(self.predictions) if k == s)
-        samples = np.flatnonzero(~np.isnan(values[:, 0].astype(np.float32)))
-        alone = Predictions([values[samples] if samples.size < len(values) else values], kind=self.predictions.kind)
+        alone = self.predictions.select(sources=slice(s, s + 1))
+        samples = np.flatnonzero(alone.present()[0])
+        alone = alone if samples.size == alone.n_samples else alone.select(samples=samples)
         probs = discover(alone, accuracy_preserving=False, max_iter=0, n_threads=self.n_threads).probs
         prediction, confidence = top_of(probs)
         labels = self.predictions.labels

@@ -21,7 +21,7 @@ from veridical.combine.registry import COMBINERS
 from veridical.combine.truth_discovery import make_options
 from veridical.export.graph import Graph, Tensor
 from veridical.predictions import Predictions
-from veridical.predictions.validation import SUM_TOLERANCE, tolerance_of
+from veridical.predictions.sums import SUM_TOLERANCE, tolerance_of
 
 Floats = npt.NDArray[np.float64]
 

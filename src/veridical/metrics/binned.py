@@ -11,12 +11,12 @@ from veridical._parallel import run_blocks
 from veridical.arrays.foreign import also_foreign
 from veridical.errors import ParameterError, shown
 from veridical.metrics.sample import Floats, Sample, check_sample, check_sample_weight
+from veridical.predictions.sums import tolerance_of
 from veridical.predictions.validation import (
     as_numbers,
     check_choice,
     check_confidences,
     check_integer,
-    tolerance_of,
 )
 
 Binning = Literal["mass", "width"]

@@ -17,6 +17,7 @@ from veridical.predictions.inputs import read_scores
 from veridical.predictions.labels import Samples, resolve_labels
 from veridical.predictions.sample_ids import check_groups, check_sample_ids, check_sample_shape
 from veridical.predictions.splitting import split_groups, split_samples
+from veridical.predictions.sums import tolerance_of
 from veridical.predictions.validation import (
     INPUT_KINDS,
     InputKind,
@@ -27,7 +28,6 @@ from veridical.predictions.validation import (
     check_random_state,
     check_real,
     result_dtype,
-    tolerance_of,
 )
 from veridical.predictions.votes import vectors_of_votes
 
@@ -64,6 +64,8 @@ class Predictions:
         the default.
     sample_shape : sequence of int, optional
         (N, H, W) for dense predictions whose pixels are on one axis already.
+    renormalize : bool
+        Divide each row of ``kind="probs"`` by its sum, whatever it is: counts, percentages, coarsely rounded numbers.
 
     Attributes
     ----------
@@ -100,14 +102,17 @@ class Predictions:
         sample_ids: Any = None,
         groups: Any = None,
         sample_shape: Sequence[int] | None = None,
+        renormalize: bool = False,
     ) -> None:
         check_choice(kind, (*INPUT_KINDS, "labels"), "kind")
         self.is_votes = kind == "labels"
         if kind == "labels":
             values, class_names = vectors_of_votes(values, class_names, sources_axis)
             kind, sources_axis = "probs", 0
-        scores = read_scores(values, kind, sources_axis, class_axis, class_names)
+        scores = read_scores(values, kind, sources_axis, class_axis, class_names, renormalize)
         self._values = scores.values
+        #: How far from one the sums of a table's rows may be by the digits they are written with.
+        self.rounding = scores.rounding
         self.kind: Kind = "probs" if kind == "binary" else kind
         #: What the caller passed: "binary" for scores that became two columns of probabilities.
         self.input_kind: InputKind = kind
@@ -157,9 +162,10 @@ class Predictions:
 
     @property
     def sum_tolerance(self) -> float:
-        """How far from one the sum of a source's probabilities may be; that of the coarsest source."""
+        """How far from one the sum of a source's probabilities may be: by dtype, of the coarsest source, and digits."""
         stored_as = "bfloat16" if self._is_bfloat16 else None
-        return max(tolerance_of(source.dtype, self.n_classes, stored_as) for source in self)
+        of_dtype = max(tolerance_of(source.dtype, self.n_classes, stored_as) for source in self)
+        return of_dtype + (self.rounding if self.kind == "probs" else 0.0)
 
     @property
     def result_dtype(self) -> np.dtype[Any]:
@@ -265,7 +271,7 @@ class Predictions:
             setattr(result, name, entries if entries is None or samples is None else entries[samples])
         result.sample_shape = self.sample_shape if samples is None else (result.n_samples,)
         result.input_kind, result._is_bfloat16 = self.input_kind, self._is_bfloat16
-        result.files, result.is_votes = self.files, self.is_votes
+        result.files, result.is_votes, result.rounding = self.files, self.is_votes, self.rounding
         return result
 
     def present(self) -> npt.NDArray[np.bool_]:

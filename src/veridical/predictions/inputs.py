@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from veridical._warn import warn_caller
 from veridical.errors import ConfidenceError, DtypeError, ParameterError, ShapeError, SuspectKindWarning, shown
 from veridical.predictions.arrays import Array, as_numbers, is_whole_number
 from veridical.predictions.frames import Frame, frame_of, is_frame, matching_columns, matching_rows
-from veridical.predictions.validation import InputKind, check_names, result_dtype
+from veridical.predictions.sums import rounding_of
+from veridical.predictions.validation import InputKind, check_flag, check_names, renormalized, result_dtype
 
 #: Dimensions that an array of one source may have: samples, or images of samples, and classes.
 _PLAIN, _DENSE = 2, 4
@@ -36,10 +37,17 @@ class Scores:
     source_names: Sequence[str] | None = None
     class_names: Sequence[str] | None = None
     sample_ids: Any = None
+    #: How far from one the sums of a table's rows may be by the digits they are written with.
+    rounding: float = 0.0
 
 
 def read_scores(
-    values: Any, kind: InputKind, sources_axis: int, class_axis: int | None, class_names: Sequence[str] | None
+    values: Any,
+    kind: InputKind,
+    sources_axis: int,
+    class_axis: int | None,
+    class_names: Sequence[str] | None,
+    renormalize: bool = False,
 ) -> Scores:
     """``values`` in the form that Predictions keep; views where possible."""
     scores = _read_scores(values, kind, sources_axis, class_axis, class_names)
@@ -49,6 +57,11 @@ def read_scores(
             'kind="probs" (on the command line --kind probs) if they are.',
             SuspectKindWarning,
         )
+    if check_flag(renormalize, "renormalize"):
+        if kind != "probs":
+            raise ParameterError(f"renormalize divides probabilities by their sums; kind={kind!r} has none.")
+        divided = [renormalized(source, f"source {s}") for s, source in enumerate(scores.values)]
+        return replace(scores, values=np.stack(divided) if isinstance(scores.values, np.ndarray) else tuple(divided))
     return scores
 
 
@@ -127,7 +140,8 @@ def _read_frames(
     arrays = [frame.values for frame in frames]
     for array in arrays:
         _check_classes(array, "a data frame")
-    return Scores(tuple(arrays), (len(arrays[0]),), source_names, columns, ids)
+    rounding = max(map(rounding_of, arrays)) if kind == "probs" else 0.0
+    return Scores(tuple(arrays), (len(arrays[0]),), source_names, columns, ids, rounding)
 
 
 def _read_array(values: Any, kind: InputKind, sources_axis: int, class_axis: int | None) -> Scores:

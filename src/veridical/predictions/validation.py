@@ -34,6 +34,7 @@ from veridical.errors import (
 from veridical.predictions.arrays import Array as Array
 from veridical.predictions.arrays import as_array, holds_bfloat16, is_whole_number
 from veridical.predictions.arrays import as_numbers as as_numbers
+from veridical.predictions.sums import tolerance_of
 
 Kind = Literal["probs", "logits", "log_probs"]
 #: What users may pass: "binary" is the probability of the positive class alone, and becomes two columns of "probs".
@@ -42,20 +43,15 @@ RandomState = int | np.random.Generator | None
 KINDS: tuple[Kind, ...] = get_args(Kind)
 INPUT_KINDS: tuple[InputKind, ...] = get_args(InputKind)
 
-#: How far from one a distribution's sum may be, by the precision its numbers were stored in: at all, and more for each
-#: class, whose number is rounded (in half precision to a multiple of 2**-24) and added up in single precision.
-SUM_TOLERANCE = {
-    "bfloat16": (1.6e-2, 2**-25),
-    "float16": (2e-3, 2**-25),
-    "float32": (1e-4, 2**-25),
-    "float64": (1e-5, 2**-54),
-}
 _Type = TypeVar("_Type")
 #: Counts of anything are smaller, and fit into the compiled loops' integers.
 LARGEST_COUNT = 2**31 - 1
 _LARGEST_SEED = 2**63 - 1
-#: Advice for scores that look unnormalised, where their kind can be passed.
+#: Advice for scores that look unnormalised, and for rows to be divided, where parameters can be passed.
 _FOR_SCORES = 'if these are unnormalised scores, pass kind="logits" (on the command line --kind logits)'
+_TO_DIVIDE = "divide each row by its sum, or pass renormalize=True (on the command line --renormalize)"
+#: Sums of percentages and of bytes, which are probabilities all the same.
+_USUAL_SUMS = (100, 255)
 
 
 def check_choice(value: object, choices: Iterable[str], what: str, also: Mapping[str, str] | None = None) -> str:
@@ -137,13 +133,20 @@ def check_random_state(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def tolerance_of(dtype: np.dtype[Any], n_classes: int = 1, stored_as: str | None = None) -> float:
-    """How far from one a sum of ``n_classes`` probabilities may be.
-
-    ``stored_as`` is "bfloat16" for numbers of that precision, which NumPy has not: their ``dtype`` is float32.
-    """
-    base, per_class = SUM_TOLERANCE.get(stored_as or dtype.name, SUM_TOLERANCE["float64"])
-    return base + per_class * n_classes
+def renormalized(values: Array, where: str) -> Array:
+    """Rows of numbers from zero (..., L), divided by their sums; rows of NaN stay."""
+    values = values.astype(result_dtype(values.dtype))
+    rows = values.reshape(-1, values.shape[-1])
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = _row_sums(rows)
+        bad = np.flatnonzero(~((sums > 0) & (sums < np.inf) & (rows.min(axis=1) >= 0)) & ~np.isnan(rows).all(axis=1))
+    if bad.size:
+        first, where = int(bad[0]), f"{where}, sample {bad[0]}"
+        if sums[first] == 0 and not rows[first].any():
+            raise NotNormalisedError(f"{where}: the probabilities are all 0, and have no sum to divide by.")
+        reject_row(rows[first], "probs", where)
+    rows /= sums[:, None].astype(rows.dtype)
+    return values
 
 
 def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -252,12 +255,14 @@ def reject_row(
         )
     with np.errstate(over="ignore"):
         total = float(values.sum() if kind == "probs" else np.exp(values).sum())
-    tolerance = tolerance_of(np.asarray(row).dtype, len(values)) if tolerance is None else tolerance
+    dtype = np.asarray(row).dtype
+    usual = tolerance_of(dtype, len(values))
+    tolerance = usual if tolerance is None else tolerance
     of_what = "the probabilities" if kind == "probs" else "the exponentials of the log-probabilities"
     advice = _hint(values, for_scores) if kind == "probs" else for_scores
     raise NotNormalisedError(
         f"{where}: {of_what} sum to {total:.6g}, further from 1 than {tolerance:g} (the tolerance for "
-        f"{np.asarray(row).dtype}); {advice}."
+        f"{dtype}{' of so few digits' if dtype == np.float64 and tolerance > usual else ''}); {advice}."
     )
 
 
@@ -267,9 +272,12 @@ def _hint(values: Array, for_scores: str) -> str:
         lowest, total = float(values.min()), float(values.sum())
     if -1e-3 < lowest < 0 and abs(total - 1) < 1e-2:
         return "this looks like rounding: clip at 0 and divide each row by its sum"
+    divide = _TO_DIVIDE if for_scores == _FOR_SCORES else "divide each row by its sum"
+    if lowest >= 0 and any(abs(total - usual) < 0.02 * usual for usual in _USUAL_SUMS):
+        return divide
     if lowest < 0 or values.max() > 1.01 or not 0.5 < total < 2:
         return for_scores
-    return "divide each row by its sum"
+    return divide
 
 
 def reject_missing_prediction(source: str, sample: int) -> NoReturn:

@@ -34,6 +34,8 @@ class Contents:
     groups: Any = None
     #: Of dense predictions, whose samples are the pixels of images: (N, H, W).
     sample_shape: tuple[int, ...] | None = None
+    #: Of a table: how far from one the sums of its rows may be by the digits they are written with.
+    rounding: float = 0.0
     #: All files that were read; empty if it is only the one that the reader was called with.
     files: tuple[Path, ...] = ()
 

@@ -31,6 +31,7 @@ def load(
     sources_axis: int | None = None,
     class_axis: int | None = None,
     group_column: str | None = None,
+    renormalize: bool = False,
 ) -> Predictions:
     """Read predictions from a file, several files, a directory or a pattern.
 
@@ -54,6 +55,8 @@ def load(
         Axis of the classes; default the last.  2 for images with channels first, (S, N, L, H, W).
     group_column : str, optional
         Column of a table, or array of a ``.npz``, with the groups of samples; default "group" or "groups".
+    renormalize : bool
+        Divide each row of probabilities by its sum.  Sums of a table may be as far from one as its digits explain.
 
     Returns
     -------
@@ -84,7 +87,13 @@ def load(
     Predictions(3 sources, 5 samples, 2 classes, kind='logits', float32, labelled)
     """
     return load_with_default_kind(
-        path, labels, kind=kind, sources_axis=sources_axis, class_axis=class_axis, group_column=group_column
+        path,
+        labels,
+        kind=kind,
+        sources_axis=sources_axis,
+        class_axis=class_axis,
+        group_column=group_column,
+        renormalize=renormalize,
     )
 
 
@@ -96,6 +105,7 @@ def load_with_default_kind(
     sources_axis: int | None = None,
     class_axis: int | None = None,
     group_column: str | None = None,
+    renormalize: bool = False,
     default_kind: InputKind | None = None,
 ) -> Predictions:
     """:func:`load` with another kind than "probs" where neither the caller nor the file declares one."""
@@ -133,12 +143,13 @@ def load_with_default_kind(
             sample_ids=contents.sample_ids,
             groups=contents.groups,
             sample_shape=contents.sample_shape,
+            renormalize=renormalize,
         )
     except InvalidInputError as error:
         if where in str(error):
             raise
         raise type(error)(f"{where}: {error}") from error
-    predictions.files = files
+    predictions.files, predictions.rounding = files, contents.rounding
     return predictions
 
 

@@ -115,6 +115,7 @@ def _read_sources(sources: Sequence[Path], labels: Sequence[Path], where: str, k
         class_names,
         first.sample_ids,
         first.groups,
+        rounding=max(member.rounding for member in members),
         files=(*files, *labels),
     )
 

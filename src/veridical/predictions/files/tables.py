@@ -17,6 +17,7 @@ from veridical.predictions.classes import UNKNOWN, is_counting, is_unknown, is_w
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
 from veridical.predictions.files.file_checks import missing_column
+from veridical.predictions.sums import rounding_of
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 from veridical.predictions.votes import is_header_of_votes
 
@@ -120,7 +121,7 @@ def contents_of(table: Table, requested: InputKind | None) -> Contents:
         )
     read = _long_form if "source" in table.text else _one_source
     contents = read(table, scores)
-    contents.kind = kind
+    contents.kind, contents.rounding = kind, 0.0 if is_binary else rounding_of(scores)
     if is_binary:
         contents.values = np.asarray(contents.values)[..., 0]
     else:
