@@ -62,7 +62,7 @@ def test_threshold_by_the_curve_exceeds_its_risk_in_half_of_the_draws():
         order = np.argsort(-POPULATION[drawn])
         risk = (~right[order]).cumsum() / np.arange(1, 1001)
         edge = POPULATION[drawn][order[np.flatnonzero(risk <= 0.1).max()]]
-        count += 1 - POPULATION[POPULATION >= edge].mean() > 0.1
+        count += 1 - POPULATION[edge <= POPULATION].mean() > 0.1
     assert count / 200 > 0.35
 
 
