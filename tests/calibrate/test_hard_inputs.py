@@ -12,7 +12,7 @@ import torch
 from calibration_cases import NAMES
 
 import veridical as vd
-from veridical.arrays import array_path
+from veridical.backends import array_path
 from veridical.combine import fit_combiner
 
 pytestmark = pytest.mark.compiled

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical.arrays.foreign import library_of, to_host
+from veridical.backends.foreign import library_of, to_host
 from veridical.calibrate import Calibrator
 from veridical.errors import VeridicalError, VeridicalWarning
 from veridical.predictions import Predictions

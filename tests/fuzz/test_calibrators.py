@@ -13,7 +13,7 @@ from rule import check_call
 from strategies import arguments
 
 import veridical as vd
-from veridical.arrays.foreign import to_host
+from veridical.backends.foreign import to_host
 
 pytestmark = pytest.mark.compiled
 

@@ -23,7 +23,7 @@ from rule import check_call
 from strategies import PARAMETERS, arguments
 
 import veridical as vd
-from veridical.arrays.foreign import array_path
+from veridical.backends.foreign import array_path
 from veridical.evaluation.compilation import compile_kernels
 
 matplotlib.use("Agg")

@@ -26,7 +26,7 @@ from sklearn.naive_bayes import GaussianNB
 import veridical as vd
 from veridical import errors, paper, training
 from veridical._json import read_json
-from veridical.arrays.foreign import array_path
+from veridical.backends.foreign import array_path
 from veridical.errors import CorruptFileError, VeridicalError
 from veridical.evaluation.compilation import compile_kernels
 from veridical.export import make_onnx

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from veridical._dispatch import also_out_of_memory
-from veridical.arrays.foreign import also_foreign
+from veridical.backends.foreign import also_foreign
 
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from veridical.arrays.foreign import Foreign, NeedsHostError
-from veridical.arrays.truth import LABEL_MARGIN, at_label, one_hot, project, softmax, widest_float
+from veridical.backends.foreign import Foreign, NeedsHostError
+from veridical.backends.truth import LABEL_MARGIN, at_label, one_hot, project, softmax, widest_float
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.isotonic import TIE_BREAKER
 from veridical.calibrate.logistic import CLOSEST

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from veridical.arrays.foreign import Foreign, NeedsHostError
-from veridical.arrays.truth import (
+from veridical.backends.foreign import Foreign, NeedsHostError
+from veridical.backends.truth import (
     ArrayTruth,
     compiled,
     device_of,

@@ -1,6 +1,6 @@
 """Combining arrays of other libraries where they are.
 
-Functions here have the names of those that they stand in for; see :func:`veridical.arrays.also_foreign`.
+Functions here have the names of those that they stand in for; see :func:`veridical.backends.also_foreign`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from veridical.arrays.foreign import Foreign
-from veridical.arrays.truth import LABEL_MARGIN, ArrayTruth, at_label, project, softmax, widest_float
+from veridical.backends.foreign import Foreign
+from veridical.backends.truth import LABEL_MARGIN, ArrayTruth, at_label, project, softmax, widest_float
 from veridical.combine.across_samples.on_arrays import weighted_mean
 from veridical.combine.across_samples.weights import counted_sources, is_mean
 from veridical.combine.array_inputs import LoadedArrays, load_arrays

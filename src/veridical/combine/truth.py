@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.arrays.foreign import to_host
+from veridical.backends.foreign import to_host
 from veridical.predictions.validation import Array
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from veridical._dispatch import also_out_of_memory
 from veridical._kernels.arguments import Layout, Options, Outputs
 from veridical._parallel import run_blocks
-from veridical.arrays.foreign import also_foreign
-from veridical.arrays.truth import AT_TRUTH
+from veridical.backends.foreign import also_foreign
+from veridical.backends.truth import AT_TRUTH
 from veridical.combine.near_ties import mean_labels
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.source_weights import check_source_weights

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._parallel import run_blocks
-from veridical.arrays.foreign import also_foreign
+from veridical.backends.foreign import also_foreign
 from veridical.errors import ParameterError, shown
 from veridical.metrics.sample import Floats, Sample, check_sample, check_sample_weight
 from veridical.predictions.sums import tolerance_of

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from veridical.arrays.foreign import Foreign, NeedsHostError, to_host
-from veridical.arrays.truth import at_label, device_of, widest_float
+from veridical.backends.foreign import Foreign, NeedsHostError, to_host
+from veridical.backends.truth import at_label, device_of, widest_float
 from veridical.combine.array_inputs import load, load_arrays
 from veridical.metrics.sample import Floats, Labels, Sample
 from veridical.metrics.uncertainty import PredictiveUncertainty

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._parallel import run_blocks
-from veridical.arrays.foreign import NeedsHostError, as_foreign
+from veridical.backends.foreign import NeedsHostError, as_foreign
 from veridical.errors import NotFiniteError, ShapeError
 from veridical.metrics.groups import group_codes
 from veridical.predictions.arrays import holds_bfloat16

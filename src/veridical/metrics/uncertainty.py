@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import entr, softmax
 
 from veridical._parallel import run_blocks
-from veridical.arrays.foreign import also_foreign
+from veridical.backends.foreign import also_foreign
 from veridical.combine import discover
 from veridical.combine.truth_discovery import Missing
 from veridical.metrics.sample import Floats

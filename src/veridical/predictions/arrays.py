@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from veridical.arrays.foreign import library_of, to_host
+from veridical.backends.foreign import library_of, to_host
 from veridical.errors import DtypeError, ShapeError, first_line
 
 Array = npt.NDArray[Any]

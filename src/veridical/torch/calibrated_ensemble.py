@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from veridical._extras import require
-from veridical.arrays.foreign import to_tensor
+from veridical.backends.foreign import to_tensor
 from veridical.calibrate import Calibrator
 from veridical.calibrate.on_arrays import answer_arrays
 from veridical.combine.array_inputs import load

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from veridical.arrays.foreign import to_tensor
+from veridical.backends.foreign import to_tensor
 from veridical.errors import ParameterError
 from veridical.predictions.validation import Kind, as_numbers
 from veridical.training.devices import autocast, preserve_random_state, resolve_device, resolve_precision

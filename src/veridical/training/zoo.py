@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from veridical._atomic import as_path
 from veridical._names import natural_order
-from veridical.arrays.foreign import to_tensor
+from veridical.backends.foreign import to_tensor
 from veridical.errors import CheckpointError, CorruptFileError, DatasetError, FileFormatError, ParameterError
 from veridical.predictions.files.file_checks import check_is_file
 from veridical.predictions.files.format_torch import load_tensors as load_arrays

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
-from veridical.arrays.foreign import also_foreign, to_host
+from veridical.backends.foreign import also_foreign, to_host
 from veridical.combine.across_samples.camps import Camp, CampWeights
 from veridical.combine.across_samples.passes import sample_weights
 from veridical.combine.across_samples.weights import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from veridical.arrays.foreign import Foreign, to_host
-from veridical.arrays.truth import project, widest_float
+from veridical.backends.foreign import Foreign, to_host
+from veridical.backends.truth import project, widest_float
 from veridical.combine.across_samples.consensus import Consensus, ConsensusVectors, consensus_with, warn_of_camps
 from veridical.combine.across_samples.factor import COPIES
 from veridical.combine.across_samples.sums import ConsensusSums

@@ -9,7 +9,7 @@ import torch
 from calibration_cases import labelled_ensemble
 
 import veridical as vd
-from veridical.arrays import array_path, to_host
+from veridical.backends import array_path, to_host
 from veridical.errors import DtypeError, ParameterError, ShapeError
 
 pytestmark = pytest.mark.compiled

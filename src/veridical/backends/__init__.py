@@ -4,6 +4,6 @@ Arrays in host memory go to the compiled kernels without a copy.  Others, and th
 are computed where they are, with operations of the Python array API standard.
 """
 
-from veridical.arrays.foreign import Foreign, NeedsHostError, also_foreign, array_path, as_foreign, from_host, to_host
+from veridical.backends.foreign import Foreign, NeedsHostError, also_foreign, array_path, as_foreign, from_host, to_host
 
 __all__ = ["Foreign", "NeedsHostError", "also_foreign", "array_path", "as_foreign", "from_host", "to_host"]

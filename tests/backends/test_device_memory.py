@@ -8,8 +8,8 @@ from calibration_cases import NAMES, labelled_ensemble
 
 import veridical as vd
 from veridical import metrics
-from veridical.arrays import array_path
-from veridical.arrays.foreign import to_host
+from veridical.backends import array_path
+from veridical.backends.foreign import to_host
 
 pytestmark = pytest.mark.compiled
 

@@ -10,7 +10,7 @@ from calibration_cases import NAMES, labelled_ensemble
 
 import veridical as vd
 from veridical import metrics
-from veridical.arrays import array_path, as_foreign, to_host
+from veridical.backends import array_path, as_foreign, to_host
 from veridical.errors import InvalidInputError, MissingSourceError, NotNormalisedError, ShapeError
 
 pytestmark = pytest.mark.compiled
