@@ -10,23 +10,24 @@ from typing import Any
 
 def names_on_demand(
     package: str,
-    module_of: Mapping[str, str],
+    names_in: Mapping[str, str],
     modules: Collection[str] = (),
     before: Callable[[str], None] = lambda module: None,
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__``.
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """A package's ``__getattr__``, ``__dir__`` and ``__all__``.
 
     Parameters
     ----------
     package : str
         Its ``__name__``.
-    module_of : mapping
-        Public name -> the module inside the package that holds it.
+    names_in : mapping
+        Module inside the package -> the public names in it, separated by spaces.
     modules : collection of str
         Modules of the package that are public themselves.
     before : callable, optional
         Called with a module before it is imported, to say what it needs.
     """
+    module_of = {name: module for module, names in names_in.items() for name in names.split()}
 
     def get(name: str) -> Any:
         if name in module_of:
@@ -39,7 +40,5 @@ def names_on_demand(
         setattr(sys.modules[package], name, value)
         return value
 
-    def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *module_of, *modules})
-
-    return get, names
+    public = sorted({*module_of, *modules})
+    return get, lambda: sorted({*vars(sys.modules[package]), *public}), public

@@ -10,44 +10,29 @@ from typing import TYPE_CHECKING
 from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from veridical.combine.across_samples.consensus import Consensus, consensus
-    from veridical.combine.combined import Combined
-    from veridical.combine.combiner import Combiner, apply_label_free, fit_combiner
-    from veridical.combine.projection import keep_labels
-    from veridical.combine.registry import COMBINERS, CombinerInfo, label_free_combiners, label_keeping_combiners
-    from veridical.combine.truth import Truth
-    from veridical.combine.truth_discovery import discover
+    from veridical.combine.across_samples.consensus import Consensus as Consensus
+    from veridical.combine.across_samples.consensus import consensus as consensus
+    from veridical.combine.combined import Combined as Combined
+    from veridical.combine.combiner import Combiner as Combiner
+    from veridical.combine.combiner import apply_label_free as apply_label_free
+    from veridical.combine.combiner import fit_combiner as fit_combiner
+    from veridical.combine.projection import keep_labels as keep_labels
+    from veridical.combine.registry import COMBINERS as COMBINERS
+    from veridical.combine.registry import CombinerInfo as CombinerInfo
+    from veridical.combine.registry import label_free_combiners as label_free_combiners
+    from veridical.combine.registry import label_keeping_combiners as label_keeping_combiners
+    from veridical.combine.truth import Truth as Truth
+    from veridical.combine.truth_discovery import discover as discover
 
-_MODULE_OF = {
-    "COMBINERS": "registry",
-    "Combined": "combined",
-    "Combiner": "combiner",
-    "CombinerInfo": "registry",
-    "Consensus": "across_samples.consensus",
-    "Truth": "truth",
-    "apply_label_free": "combiner",
-    "consensus": "across_samples.consensus",
-    "discover": "truth_discovery",
-    "fit_combiner": "combiner",
-    "keep_labels": "projection",
-    "label_free_combiners": "registry",
-    "label_keeping_combiners": "registry",
+#: Module -> the public names in it.
+_NAMES_IN = {
+    "across_samples.consensus": "Consensus consensus",
+    "combined": "Combined",
+    "combiner": "Combiner apply_label_free fit_combiner",
+    "projection": "keep_labels",
+    "registry": "COMBINERS CombinerInfo label_free_combiners label_keeping_combiners",
+    "truth": "Truth",
+    "truth_discovery": "discover",
 }
 
-__all__ = [
-    "COMBINERS",
-    "Combined",
-    "Combiner",
-    "CombinerInfo",
-    "Consensus",
-    "Truth",
-    "apply_label_free",
-    "consensus",
-    "discover",
-    "fit_combiner",
-    "keep_labels",
-    "label_free_combiners",
-    "label_keeping_combiners",
-]
-
-__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF)
+__getattr__, __dir__, __all__ = names_on_demand(__name__, _NAMES_IN)

@@ -10,66 +10,42 @@ from typing import TYPE_CHECKING
 from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from veridical.evaluation.abstaining import choose_threshold
-    from veridical.evaluation.applying import Calibrated, apply_calibrator
-    from veridical.evaluation.auto import Auto
-    from veridical.evaluation.calibrator_facts import CalibratorFacts, inspect_calibrator
-    from veridical.evaluation.comparison import MethodComparison, compare_calibrators
-    from veridical.evaluation.compilation import CompiledKernels, compile_kernels
-    from veridical.evaluation.facts import DataFacts
-    from veridical.evaluation.fitting import Calibration, fit_calibrator
-    from veridical.evaluation.inspection import Inspection, SourceFacts, inspect
-    from veridical.evaluation.scores import Evaluation, MethodScores, evaluate
-    from veridical.evaluation.source_value import Effect, SourceValue, SourceValues
+    from veridical.evaluation.abstaining import choose_threshold as choose_threshold
+    from veridical.evaluation.applying import Calibrated as Calibrated
+    from veridical.evaluation.applying import apply_calibrator as apply_calibrator
+    from veridical.evaluation.auto import Auto as Auto
+    from veridical.evaluation.calibrator_facts import CalibratorFacts as CalibratorFacts
+    from veridical.evaluation.calibrator_facts import inspect_calibrator as inspect_calibrator
+    from veridical.evaluation.comparison import MethodComparison as MethodComparison
+    from veridical.evaluation.comparison import compare_calibrators as compare_calibrators
+    from veridical.evaluation.compilation import CompiledKernels as CompiledKernels
+    from veridical.evaluation.compilation import compile_kernels as compile_kernels
+    from veridical.evaluation.facts import DataFacts as DataFacts
+    from veridical.evaluation.fitting import Calibration as Calibration
+    from veridical.evaluation.fitting import fit_calibrator as fit_calibrator
+    from veridical.evaluation.inspection import Inspection as Inspection
+    from veridical.evaluation.inspection import SourceFacts as SourceFacts
+    from veridical.evaluation.inspection import inspect as inspect
+    from veridical.evaluation.scores import Evaluation as Evaluation
+    from veridical.evaluation.scores import MethodScores as MethodScores
+    from veridical.evaluation.scores import evaluate as evaluate
+    from veridical.evaluation.source_value import Effect as Effect
+    from veridical.evaluation.source_value import SourceValue as SourceValue
+    from veridical.evaluation.source_value import SourceValues as SourceValues
 
-_MODULE_OF = {
-    "Auto": "auto",
-    "Calibrated": "applying",
-    "Calibration": "fitting",
-    "CalibratorFacts": "calibrator_facts",
-    "CompiledKernels": "compilation",
-    "DataFacts": "facts",
-    "Effect": "source_value",
-    "Evaluation": "scores",
-    "Inspection": "inspection",
-    "MethodComparison": "comparison",
-    "MethodScores": "scores",
-    "SourceFacts": "inspection",
-    "SourceValue": "source_value",
-    "SourceValues": "source_value",
-    "apply_calibrator": "applying",
-    "choose_threshold": "abstaining",
-    "compare_calibrators": "comparison",
-    "compile_kernels": "compilation",
-    "evaluate": "scores",
-    "fit_calibrator": "fitting",
-    "inspect": "inspection",
-    "inspect_calibrator": "calibrator_facts",
+#: Module -> the public names in it.
+_NAMES_IN = {
+    "abstaining": "choose_threshold",
+    "applying": "Calibrated apply_calibrator",
+    "auto": "Auto",
+    "calibrator_facts": "CalibratorFacts inspect_calibrator",
+    "comparison": "MethodComparison compare_calibrators",
+    "compilation": "CompiledKernels compile_kernels",
+    "facts": "DataFacts",
+    "fitting": "Calibration fit_calibrator",
+    "inspection": "Inspection SourceFacts inspect",
+    "scores": "Evaluation MethodScores evaluate",
+    "source_value": "Effect SourceValue SourceValues",
 }
 
-__all__ = [
-    "Auto",
-    "Calibrated",
-    "Calibration",
-    "CalibratorFacts",
-    "CompiledKernels",
-    "DataFacts",
-    "Effect",
-    "Evaluation",
-    "Inspection",
-    "MethodComparison",
-    "MethodScores",
-    "SourceFacts",
-    "SourceValue",
-    "SourceValues",
-    "apply_calibrator",
-    "choose_threshold",
-    "compare_calibrators",
-    "compile_kernels",
-    "evaluate",
-    "fit_calibrator",
-    "inspect",
-    "inspect_calibrator",
-]
-
-__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF)
+__getattr__, __dir__, __all__ = names_on_demand(__name__, _NAMES_IN)

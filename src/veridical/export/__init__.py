@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from veridical.export.saving import check_onnx_target, make_onnx, save_onnx
+    from veridical.export.saving import check_onnx_target as check_onnx_target
+    from veridical.export.saving import make_onnx as make_onnx
+    from veridical.export.saving import save_onnx as save_onnx
 
-_MODULE_OF = {"check_onnx_target": "saving", "make_onnx": "saving", "save_onnx": "saving"}
+#: Module -> the public names in it.
+_NAMES_IN = {
+    "saving": "check_onnx_target make_onnx save_onnx",
+}
 
-__all__ = ["check_onnx_target", "make_onnx", "save_onnx"]
-
-__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF)
+__getattr__, __dir__, __all__ = names_on_demand(__name__, _NAMES_IN)

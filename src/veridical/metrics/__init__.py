@@ -11,96 +11,59 @@ from typing import TYPE_CHECKING
 from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from veridical.metrics import gradients
-    from veridical.metrics.abstention import AbstentionThreshold, abstention_threshold
-    from veridical.metrics.binned import bin_edges, classwise_ece, debiased_ece, ece
-    from veridical.metrics.curve import ReliabilityCurve, reliability_curve
-    from veridical.metrics.floors import NoiseFloor, noise_floor
-    from veridical.metrics.intervals import Bootstrap, Comparison, bootstrap, compare
-    from veridical.metrics.kde import ece_kde
-    from veridical.metrics.ks import ks_error
-    from veridical.metrics.proper import accuracy, brier, calibrated_nll, nll
-    from veridical.metrics.registry import METRICS, SUMMARY_METRICS, Metric, get_metric
-    from veridical.metrics.selective import aurc, error_auroc
-    from veridical.metrics.smooth import smooth_ece
-    from veridical.metrics.state import CalibrationState
-    from veridical.metrics.state_summary import StateSummary
-    from veridical.metrics.table import Summary, SummaryRow, summary
-    from veridical.metrics.uncertainty import PredictiveUncertainty, predictive_uncertainty
+    from veridical.metrics import gradients as gradients
+    from veridical.metrics.abstention import AbstentionThreshold as AbstentionThreshold
+    from veridical.metrics.abstention import abstention_threshold as abstention_threshold
+    from veridical.metrics.binned import bin_edges as bin_edges
+    from veridical.metrics.binned import classwise_ece as classwise_ece
+    from veridical.metrics.binned import debiased_ece as debiased_ece
+    from veridical.metrics.binned import ece as ece
+    from veridical.metrics.curve import ReliabilityCurve as ReliabilityCurve
+    from veridical.metrics.curve import reliability_curve as reliability_curve
+    from veridical.metrics.floors import NoiseFloor as NoiseFloor
+    from veridical.metrics.floors import noise_floor as noise_floor
+    from veridical.metrics.intervals import Bootstrap as Bootstrap
+    from veridical.metrics.intervals import Comparison as Comparison
+    from veridical.metrics.intervals import bootstrap as bootstrap
+    from veridical.metrics.intervals import compare as compare
+    from veridical.metrics.kde import ece_kde as ece_kde
+    from veridical.metrics.ks import ks_error as ks_error
+    from veridical.metrics.proper import accuracy as accuracy
+    from veridical.metrics.proper import brier as brier
+    from veridical.metrics.proper import calibrated_nll as calibrated_nll
+    from veridical.metrics.proper import nll as nll
+    from veridical.metrics.registry import METRICS as METRICS
+    from veridical.metrics.registry import SUMMARY_METRICS as SUMMARY_METRICS
+    from veridical.metrics.registry import Metric as Metric
+    from veridical.metrics.registry import get_metric as get_metric
+    from veridical.metrics.selective import aurc as aurc
+    from veridical.metrics.selective import error_auroc as error_auroc
+    from veridical.metrics.smooth import smooth_ece as smooth_ece
+    from veridical.metrics.state import CalibrationState as CalibrationState
+    from veridical.metrics.state_summary import StateSummary as StateSummary
+    from veridical.metrics.table import Summary as Summary
+    from veridical.metrics.table import SummaryRow as SummaryRow
+    from veridical.metrics.table import summary as summary
+    from veridical.metrics.uncertainty import PredictiveUncertainty as PredictiveUncertainty
+    from veridical.metrics.uncertainty import predictive_uncertainty as predictive_uncertainty
 
-_MODULE_OF = {
-    "AbstentionThreshold": "abstention",
-    "METRICS": "registry",
-    "SUMMARY_METRICS": "registry",
-    "Bootstrap": "intervals",
-    "CalibrationState": "state",
-    "Comparison": "intervals",
-    "Metric": "registry",
-    "NoiseFloor": "floors",
-    "PredictiveUncertainty": "uncertainty",
-    "ReliabilityCurve": "curve",
-    "StateSummary": "state_summary",
-    "Summary": "table",
-    "SummaryRow": "table",
-    "abstention_threshold": "abstention",
-    "accuracy": "proper",
-    "aurc": "selective",
-    "bin_edges": "binned",
-    "bootstrap": "intervals",
-    "brier": "proper",
-    "calibrated_nll": "proper",
-    "classwise_ece": "binned",
-    "compare": "intervals",
-    "debiased_ece": "binned",
-    "ece": "binned",
-    "ece_kde": "kde",
-    "error_auroc": "selective",
-    "get_metric": "registry",
-    "ks_error": "ks",
-    "nll": "proper",
-    "noise_floor": "floors",
-    "predictive_uncertainty": "uncertainty",
-    "reliability_curve": "curve",
-    "smooth_ece": "smooth",
-    "summary": "table",
+#: Module -> the public names in it.
+_NAMES_IN = {
+    "abstention": "AbstentionThreshold abstention_threshold",
+    "binned": "bin_edges classwise_ece debiased_ece ece",
+    "curve": "ReliabilityCurve reliability_curve",
+    "floors": "NoiseFloor noise_floor",
+    "intervals": "Bootstrap Comparison bootstrap compare",
+    "kde": "ece_kde",
+    "ks": "ks_error",
+    "proper": "accuracy brier calibrated_nll nll",
+    "registry": "METRICS SUMMARY_METRICS Metric get_metric",
+    "selective": "aurc error_auroc",
+    "smooth": "smooth_ece",
+    "state": "CalibrationState",
+    "state_summary": "StateSummary",
+    "table": "Summary SummaryRow summary",
+    "uncertainty": "PredictiveUncertainty predictive_uncertainty",
 }
 
-__all__ = [
-    "METRICS",
-    "SUMMARY_METRICS",
-    "AbstentionThreshold",
-    "Bootstrap",
-    "CalibrationState",
-    "Comparison",
-    "Metric",
-    "NoiseFloor",
-    "PredictiveUncertainty",
-    "ReliabilityCurve",
-    "StateSummary",
-    "Summary",
-    "SummaryRow",
-    "abstention_threshold",
-    "accuracy",
-    "aurc",
-    "bin_edges",
-    "bootstrap",
-    "brier",
-    "calibrated_nll",
-    "classwise_ece",
-    "compare",
-    "debiased_ece",
-    "ece",
-    "ece_kde",
-    "error_auroc",
-    "get_metric",
-    "gradients",
-    "ks_error",
-    "nll",
-    "noise_floor",
-    "predictive_uncertainty",
-    "reliability_curve",
-    "smooth_ece",
-    "summary",
-]
-
-__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF, modules=("gradients",))
+__getattr__, __dir__, __all__ = names_on_demand(__name__, _NAMES_IN, modules=("gradients",))

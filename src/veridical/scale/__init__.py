@@ -11,34 +11,23 @@ from typing import TYPE_CHECKING
 from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from veridical.scale.blocked import Block, BlockedPredictions
-    from veridical.scale.cluster import to_dask
-    from veridical.scale.evaluating import evaluate, fit_calibrator
-    from veridical.scale.opening import open
-    from veridical.scale.streaming import apply_calibrator, consensus, discover
+    from veridical.scale.blocked import Block as Block
+    from veridical.scale.blocked import BlockedPredictions as BlockedPredictions
+    from veridical.scale.cluster import to_dask as to_dask
+    from veridical.scale.evaluating import evaluate as evaluate
+    from veridical.scale.evaluating import fit_calibrator as fit_calibrator
+    from veridical.scale.opening import open as open
+    from veridical.scale.streaming import apply_calibrator as apply_calibrator
+    from veridical.scale.streaming import consensus as consensus
+    from veridical.scale.streaming import discover as discover
 
-_MODULE_OF = {
-    "Block": "blocked",
-    "BlockedPredictions": "blocked",
-    "apply_calibrator": "streaming",
-    "consensus": "streaming",
-    "discover": "streaming",
-    "evaluate": "evaluating",
-    "fit_calibrator": "evaluating",
-    "open": "opening",
-    "to_dask": "cluster",
+#: Module -> the public names in it.
+_NAMES_IN = {
+    "blocked": "Block BlockedPredictions",
+    "cluster": "to_dask",
+    "evaluating": "evaluate fit_calibrator",
+    "opening": "open",
+    "streaming": "apply_calibrator consensus discover",
 }
 
-__all__ = [
-    "Block",
-    "BlockedPredictions",
-    "apply_calibrator",
-    "consensus",
-    "discover",
-    "evaluate",
-    "fit_calibrator",
-    "open",
-    "to_dask",
-]
-
-__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF)
+__getattr__, __dir__, __all__ = names_on_demand(__name__, _NAMES_IN)

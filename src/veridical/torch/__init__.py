@@ -8,12 +8,14 @@ from veridical._extras import require
 from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from veridical.torch.calibrated_ensemble import CalibratedEnsemble
-    from veridical.torch.calibration_error import CalibrationError
+    from veridical.torch.calibrated_ensemble import CalibratedEnsemble as CalibratedEnsemble
+    from veridical.torch.calibration_error import CalibrationError as CalibrationError
 
-_MODULE_OF = {"CalibratedEnsemble": "calibrated_ensemble", "CalibrationError": "calibration_error"}
-
-__all__ = ["CalibratedEnsemble", "CalibrationError"]
+#: Module -> the public names in it.
+_NAMES_IN = {
+    "calibrated_ensemble": "CalibratedEnsemble",
+    "calibration_error": "CalibrationError",
+}
 
 
 def _need_torch(module: str) -> None:
@@ -21,4 +23,4 @@ def _need_torch(module: str) -> None:
     require("torch", "torch")
 
 
-__getattr__, __dir__ = names_on_demand(__name__, _MODULE_OF, before=_need_torch)
+__getattr__, __dir__, __all__ = names_on_demand(__name__, _NAMES_IN, before=_need_torch)
