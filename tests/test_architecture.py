@@ -1,6 +1,7 @@
 """The direction of imports between packages, and what is imported before it is used."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -166,6 +167,21 @@ def test_public_names_exist():
     assert set(veridical.__all__) <= set(dir(veridical))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         veridical.nonsense  # noqa: B018
+
+
+LAZY = sorted(path for path in PACKAGE.rglob("__init__.py") if "names_on_demand" in path.read_text())
+
+
+@pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
+def test_type_checkers_see_the_names_of_run_time(path):
+    imports = next(node for node in ast.parse(path.read_text()).body if isinstance(node, ast.If)).body
+    module = importlib.import_module(".".join(path.relative_to(PACKAGE.parent).parent.parts))
+    assert sorted(alias.asname for node in imports for alias in node.names) == sorted(module.__all__)
+    for node in imports:
+        for alias in node.names:
+            defined = importlib.import_module(node.module)
+            assert alias.asname == alias.name, f"{path}: type checkers hide {alias.name}"
+            assert getattr(module, alias.name) is getattr(defined, alias.name)
 
 
 def test_modules_have_at_most_400_lines():
