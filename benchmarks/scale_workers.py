@@ -21,9 +21,9 @@ from scale import make_file
 
 import veridical as vd
 from veridical import scale
+from veridical.blocks.cluster import local_client
+from veridical.blocks.scoring import score_block
 from veridical.evaluation.methods import resolve_methods
-from veridical.scale.cluster import local_client
-from veridical.scale.scoring import score_block
 
 METHODS = ["mean", "atde"]
 

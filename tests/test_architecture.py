@@ -53,7 +53,8 @@ PACKAGES = {
     "plots": {"predictions", "combine", "metrics", "evaluation"},
     "report": {"predictions", "combine", "metrics", "evaluation", "plots", "jury"},
     "paper": {"predictions", "metrics", "calibrate", "data", "evaluation", "plots"},
-    "scale": {"_kernels", "predictions", "combine", "metrics", "calibrate", "evaluation", "report"},
+    "blocks": {"_kernels", "predictions", "combine", "metrics", "calibrate", "evaluation", "report"},
+    "scale": {"blocks"},
     "cli": {
         "predictions",
         "combine",
@@ -66,7 +67,7 @@ PACKAGES = {
         "paper",
         "jury",
         "export",
-        "scale",
+        "blocks",
     },
 }
 
@@ -80,7 +81,7 @@ MAY_IMPORT = MODULES | {
 
 #: Modules that load a later package by name when they are called -> that package.
 LOADED_BY_NAME = {
-    "_dispatch.py": {"scale"},
+    "_dispatch.py": {"blocks"},
     "calibrate/base.py": {"export"},
 }
 
@@ -98,7 +99,7 @@ def packages_imported_by(path):
 
 
 def packages_loaded_by_name(path):
-    """Packages in strings like "veridical.scale", by which modules are loaded when they are needed."""
+    """Packages in strings like "veridical.blocks", by which modules are loaded when they are needed."""
     for node in ast.walk(ast.parse(path.read_text())):
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
         if name := re.fullmatch(r"veridical\.(\w+)[\w.]*", text):

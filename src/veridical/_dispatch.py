@@ -1,6 +1,6 @@
 """Functions that hand over predictions which are not in memory: blocked predictions and Dask arrays.
 
-Packages that compute do not import :mod:`veridical.scale`, which is built on them; its modules are named here and
+Packages that compute do not import :mod:`veridical.blocks`, which is built on them; its modules are named here and
 imported when such predictions arrive.
 """
 
@@ -14,8 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_DASK_MODULE = "veridical.scale.dask_arrays"
-_BLOCKED_MODULE = "veridical.scale.blocked_functions"
+_DASK_MODULE = "veridical.blocks.dask_arrays"
+_BLOCKED_MODULE = "veridical.blocks.blocked_functions"
 
 #: Predictions in files and memory maps of more bytes than this are worked on in blocks, unless the caller says.
 STREAM_ABOVE = 2 << 30

@@ -44,11 +44,11 @@ def command(
       veridical apply cal.json large.npy --out calibrated.zarr --resume
     """
     from veridical._outputs import check_outputs, check_replaced_directory
+    from veridical.blocks import apply_calibrator as apply_in_blocks
     from veridical.calibrate import load_calibrator
     from veridical.calibrate.saving import files_of
     from veridical.evaluation import apply_calibrator
     from veridical.evaluation.calibrated_files import check_calibrated_target
-    from veridical.scale import apply_calibrator as apply_in_blocks
 
     output = Output(as_json, quiet)
     try:

@@ -13,7 +13,7 @@ from veridical.predictions import Predictions
 from veridical.predictions.validation import INPUT_KINDS, InputKind
 
 if TYPE_CHECKING:
-    from veridical.scale import BlockedPredictions
+    from veridical.blocks import BlockedPredictions
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -159,7 +159,7 @@ def workers_client(workers: int | None) -> Iterator[Any]:
     if workers is None:
         yield None
         return
-    from veridical.scale.cluster import local_client
+    from veridical.blocks.cluster import local_client
 
     with local_client(workers) as client:
         yield client
@@ -178,8 +178,8 @@ def read_in_blocks(
     renormalize: bool = False,
 ) -> Predictions | BlockedPredictions:
     """The predictions of a command's options, in blocks if that is asked for or they are large."""
-    from veridical.scale.opening import is_large
-    from veridical.scale.opening import open as open_in_blocks
+    from veridical.blocks.opening import is_large
+    from veridical.blocks.opening import open as open_in_blocks
 
     if not isinstance(pred, str):
         if block_memory is not None or workers is not None:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from veridical.blocks.identity import identity_of_array, identity_of_path
 from veridical.errors import CorruptFileError, FileFormatError
 from veridical.predictions.files.format_zarr import read_zarr_part
 from veridical.predictions.validation import Array
-from veridical.scale.identity import identity_of_array, identity_of_path
 
 #: Bytes that are read with one system call.
 _MOST_AT_ONCE = 1 << 28

@@ -12,6 +12,12 @@ import numpy as np
 from veridical._outputs import check_outputs, check_replaced_directory
 from veridical._progress import Progress
 from veridical._version import __version__
+from veridical.blocks.blocked import Block, BlockedPredictions
+from veridical.blocks.cluster import apply_on_cluster, check_client
+from veridical.blocks.identity import identity_of_path
+from veridical.blocks.opening import as_blocked
+from veridical.blocks.outputs import ArraySpec, BlockOutput, read_arrays
+from veridical.blocks.passes import Throughput, run_pass
 from veridical.calibrate import Calibrator
 from veridical.calibrate.registry import check_calibrator
 from veridical.calibrate.saving import fingerprint
@@ -40,12 +46,6 @@ from veridical.predictions.validation import (
     check_integer,
     check_real,
 )
-from veridical.scale.blocked import Block, BlockedPredictions
-from veridical.scale.cluster import apply_on_cluster, check_client
-from veridical.scale.identity import identity_of_path
-from veridical.scale.opening import as_blocked
-from veridical.scale.outputs import ArraySpec, BlockOutput, read_arrays
-from veridical.scale.passes import Throughput, run_pass
 
 #: A result of more bytes is not returned in memory; it has to be written to a file.
 MOST_IN_MEMORY = 1 << 30

@@ -12,8 +12,8 @@ from blocked_ensembles import BLOCK_MEMORY, labelled_ensemble
 
 import veridical as vd
 from veridical import errors, scale
-from veridical.scale.blocks_on_workers import read_block
-from veridical.scale.cluster import opened_of
+from veridical.blocks.blocks_on_workers import read_block
+from veridical.blocks.cluster import opened_of
 
 pytestmark = pytest.mark.compiled
 
@@ -66,7 +66,7 @@ class TestDiscover:
             vd.discover(blocked)
 
     def test_large_result_needs_a_file(self, opened, monkeypatch):
-        monkeypatch.setattr("veridical.scale.streaming.MOST_IN_MEMORY", 1000)
+        monkeypatch.setattr("veridical.blocks.streaming.MOST_IN_MEMORY", 1000)
         with pytest.raises(errors.ParameterError, match="give out="):
             vd.discover(opened)
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from veridical._progress import Progress
+from veridical.blocks.blocked import Block, BlockedPredictions, skeleton
+from veridical.blocks.cluster import check_client, scores_on_cluster
+from veridical.blocks.fitting import Booleans, Fitting, labelled_blocks
+from veridical.blocks.passes import Throughput, run_pass
+from veridical.blocks.scoring import ScoreStates, evaluation_of, score_block
 from veridical.errors import ParameterError, SubsampleWarning
 from veridical.evaluation.fitting import Calibration, resolve_calibrator
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
 from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
 from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.validation import Kind, check_flag, check_seed
-from veridical.scale.blocked import Block, BlockedPredictions, skeleton
-from veridical.scale.cluster import check_client, scores_on_cluster
-from veridical.scale.fitting import Booleans, Fitting, labelled_blocks
-from veridical.scale.passes import Throughput, run_pass
-from veridical.scale.scoring import ScoreStates, evaluation_of, score_block
 
 
 def evaluate(

@@ -10,16 +10,16 @@ from typing import Any
 
 from veridical._extras import require
 from veridical._parallel import THREADS_IN_WORKERS
+from veridical.blocks.blocked import BlockedPredictions
+from veridical.blocks.blocks_on_workers import apply_stored_block, merge_scores, read_block, scores_of_stored_block
+from veridical.blocks.outputs import ArraySpec, BlockOutput
+from veridical.blocks.passes import Throughput
+from veridical.blocks.readers import Opened
+from veridical.blocks.scoring import ScoreStates
 from veridical.calibrate import Calibrator
 from veridical.errors import ParameterError, WorkerError, shown
 from veridical.evaluation.methods import Method
 from veridical.predictions.validation import check_integer
-from veridical.scale.blocked import BlockedPredictions
-from veridical.scale.blocks_on_workers import apply_stored_block, merge_scores, read_block, scores_of_stored_block
-from veridical.scale.outputs import ArraySpec, BlockOutput
-from veridical.scale.passes import Throughput
-from veridical.scale.readers import Opened
-from veridical.scale.scoring import ScoreStates
 
 #: So many states are merged by one task.
 _FAN_IN = 8

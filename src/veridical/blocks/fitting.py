@@ -11,6 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._progress import Progress
+from veridical.blocks.blocked import Block, BlockedPredictions
+from veridical.blocks.opening import as_blocked
+from veridical.blocks.passes import Throughput, run_pass
+from veridical.blocks.temperature_sums import TemperatureSums
 from veridical.calibrate import Calibrator
 from veridical.calibrate.temperature import EnsembleTemperature, Temperature
 from veridical.combine import COMBINERS, Combined, Combiner, apply_label_free
@@ -22,10 +26,6 @@ from veridical.predictions.arrays import is_whole_number
 from veridical.predictions.classes import UNKNOWN, ClassIndices
 from veridical.predictions.labels import LABELS_NEEDED
 from veridical.predictions.validation import Kind, check_labels, check_seed
-from veridical.scale.blocked import Block, BlockedPredictions
-from veridical.scale.opening import as_blocked
-from veridical.scale.passes import Throughput, run_pass
-from veridical.scale.temperature_sums import TemperatureSums
 
 #: Most samples of a subsample; fewer where they would not fit into the memory of a block.
 MOST_SAMPLES = 20_000

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from veridical.blocks.evaluating import evaluate, fit_calibrator
+from veridical.blocks.fitting import fit
+from veridical.blocks.opening import as_blocked
+from veridical.blocks.passes import Throughput, run_pass
+from veridical.blocks.reporting import build_report
+from veridical.blocks.streaming import apply_calibrator, consensus, discover
 from veridical.calibrate import Calibrator
 from veridical.metrics.sample import Floats, Labels
 from veridical.predictions.validation import Array
-from veridical.scale.evaluating import evaluate, fit_calibrator
-from veridical.scale.fitting import fit
-from veridical.scale.opening import as_blocked
-from veridical.scale.passes import Throughput, run_pass
-from veridical.scale.reporting import build_report
-from veridical.scale.streaming import apply_calibrator, consensus, discover
 
 __all__ = [
     "apply_calibrator",

@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from veridical.blocks.outputs import ArraySpec, write_arrays
+from veridical.blocks.passes import global_samples
+from veridical.blocks.readers import NpyReader, Opened, Reader, ZarrReader
+from veridical.blocks.scoring import ScoreStates, score_block
 from veridical.calibrate import Calibrator
 from veridical.combine.truth import Truth
 from veridical.combine.truth_discovery import discover
@@ -18,10 +22,6 @@ from veridical.evaluation.methods import Method
 from veridical.predictions import Predictions
 from veridical.predictions.classes import ClassIndices
 from veridical.predictions.validation import Array, Kind
-from veridical.scale.outputs import ArraySpec, write_arrays
-from veridical.scale.passes import global_samples
-from veridical.scale.readers import NpyReader, Opened, Reader, ZarrReader
-from veridical.scale.scoring import ScoreStates, score_block
 
 #: A block, a copy of it, and results: how many times its size a task may take.
 _COPIES = 2.0

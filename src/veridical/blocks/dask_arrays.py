@@ -12,6 +12,10 @@ import numpy as np
 from veridical._extras import require
 from veridical._parallel import THREADS_IN_WORKERS, resolve_threads
 from veridical._progress import Progress, check_progress
+from veridical.blocks.blocked import skeleton
+from veridical.blocks.blocks_on_workers import discover_block, merge_scores, predict_block, scores_of_block
+from veridical.blocks.cluster import check_client, compute
+from veridical.blocks.scoring import ScoreStates, evaluation_of
 from veridical.calibrate import Calibrator
 from veridical.calibrate.registry import check_calibrator
 from veridical.combine.source_weights import check_source_weights
@@ -34,10 +38,6 @@ from veridical.predictions.validation import (
     check_seed,
     result_dtype,
 )
-from veridical.scale.blocked import skeleton
-from veridical.scale.blocks_on_workers import discover_block, merge_scores, predict_block, scores_of_block
-from veridical.scale.cluster import check_client, compute
-from veridical.scale.scoring import ScoreStates, evaluation_of
 
 #: So many states are merged by one task.
 _FAN_IN = 8
@@ -261,7 +261,7 @@ def evaluate(
 
     Methods that are fitted are not evaluated: fit them first, and evaluate what their ``predict_proba`` gives.
     """
-    from veridical.scale.evaluating import reject_intervals
+    from veridical.blocks.evaluating import reject_intervals
 
     array, starts = _blocks_of(predictions, sources_axis)
     chosen_kind = check_choice("probs" if kind is None else kind, KINDS, "kind")

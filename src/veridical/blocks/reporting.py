@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from veridical._outputs import check_report_target
+from veridical.blocks.fitting import choose_subsample
+from veridical.blocks.opening import as_blocked
 from veridical.errors import SubsampleWarning
 from veridical.predictions.validation import check_labels
 from veridical.report import Report
 from veridical.report.build import finish_report
 from veridical.report.prepare import prepare_report
-from veridical.scale.fitting import choose_subsample
-from veridical.scale.opening import as_blocked
 
 
 def build_report(

@@ -10,8 +10,8 @@ from programs import veridical, veridical_in_process
 
 import veridical as vd
 from veridical import errors, scale
+from veridical.blocks.temperature_sums import TemperatureSums
 from veridical.metrics import CalibrationState
-from veridical.scale.temperature_sums import TemperatureSums
 
 pytestmark = pytest.mark.compiled
 
@@ -240,7 +240,7 @@ class TestCommands:
         assert "--block-memory" in done.stderr
 
     def test_large_files_are_read_in_blocks(self, blocked_files, monkeypatch):
-        monkeypatch.setattr("veridical.scale.opening.STREAM_ABOVE", 10_000)
+        monkeypatch.setattr("veridical.blocks.opening.STREAM_ABOVE", 10_000)
         arguments = ("evaluate", blocked_files / "probs.npy", "--labels", blocked_files / "labels.npy", "--json")
         done = veridical_in_process(*arguments)
         assert done.returncode == 0, done.stderr

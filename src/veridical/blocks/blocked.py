@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from veridical.blocks.readers import Reader
 from veridical.errors import CorruptFileError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array, check_integer
-from veridical.scale.readers import Reader
 
 #: Memory for reading and computing, unless the caller says how much.
 BLOCK_MEMORY = 256 << 20
@@ -75,8 +75,8 @@ class BlockedPredictions:
     (3, 100, 2)
     """
 
-    #: The functions that take over for these predictions are in :mod:`veridical.scale`.
-    veridical_module = "veridical.scale.blocked_functions"
+    #: The functions that take over for these predictions are in :mod:`veridical.blocks`.
+    veridical_module = "veridical.blocks.blocked_functions"
 
     def __init__(
         self,

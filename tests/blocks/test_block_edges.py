@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 import veridical as vd
 from veridical import errors, scale
+from veridical.blocks.opening import is_large
+from veridical.blocks.outputs import ArraySpec, BlockOutput, read_arrays, write_arrays
+from veridical.blocks.passes import Throughput, global_samples
+from veridical.blocks.scoring import ScoreStates
 from veridical.metrics.sample import Sample
-from veridical.scale.opening import is_large
-from veridical.scale.outputs import ArraySpec, BlockOutput, read_arrays, write_arrays
-from veridical.scale.passes import Throughput, global_samples
-from veridical.scale.scoring import ScoreStates
 
 pytestmark = pytest.mark.compiled
 
@@ -159,11 +159,11 @@ class TestOpening:
     def test_only_large_files_are_large(self, blocked_files, monkeypatch):
         np.save(blocked_files / "half.npy", np.zeros((2, 3, 4), np.float16))
         zarr.create_array(str(blocked_files / "p.zarr"), shape=(5, 10, 4), chunks=(5, 10, 4), dtype="f4")
-        monkeypatch.setattr("veridical.scale.opening.STREAM_ABOVE", 799)
+        monkeypatch.setattr("veridical.blocks.opening.STREAM_ABOVE", 799)
         assert is_large(blocked_files / "probs.npy")
         assert not is_large(blocked_files / "half.npy")
         assert is_large(blocked_files / "p.zarr")
-        monkeypatch.setattr("veridical.scale.opening.STREAM_ABOVE", 800)
+        monkeypatch.setattr("veridical.blocks.opening.STREAM_ABOVE", 800)
         assert not is_large(blocked_files / "p.zarr")
         assert not is_large(blocked_files / "nothing.npy")
         assert not is_large(blocked_files / "probs.csv")
@@ -369,7 +369,7 @@ class TestPasses:
 
     def test_progress_counts_passes(self, blocked_ensemble, monkeypatch):
         clock = iter([0.0, 10.0, 12.0])
-        monkeypatch.setattr("veridical.scale.passes.time.monotonic", lambda: next(clock))
+        monkeypatch.setattr("veridical.blocks.passes.time.monotonic", lambda: next(clock))
         calls = []
         report = Throughput(lambda *call: calls.append(call), blocked(blocked_ensemble[0]), "work", 3, 1)
         report.begin(1000)

@@ -11,6 +11,8 @@ import numpy as np
 
 from veridical._atomic import as_path
 from veridical._dispatch import STREAM_ABOVE
+from veridical.blocks.blocked import BLOCK_MEMORY, BlockedPredictions, skeleton
+from veridical.blocks.readers import ArrayReader, NpyReader, Reader, ZarrReader
 from veridical.errors import FileFormatError, InvalidInputError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
@@ -20,8 +22,6 @@ from veridical.predictions.files.format_zarr import is_zarr, open_zarr
 from veridical.predictions.files.labels import read_labels
 from veridical.predictions.inputs import check_sources_axis
 from veridical.predictions.validation import Kind
-from veridical.scale.blocked import BLOCK_MEMORY, BlockedPredictions, skeleton
-from veridical.scale.readers import ArrayReader, NpyReader, Reader, ZarrReader
 
 
 def as_blocked(

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from veridical._progress import Progress, check_progress
+from veridical.blocks.blocked import Block, BlockedPredictions
 from veridical.errors import InvalidInputError
-from veridical.scale.blocked import Block, BlockedPredictions
 
 _Result = TypeVar("_Result")
 
