@@ -21,11 +21,11 @@ from veridical.calibrate import Calibrator
 from veridical.errors import VeridicalError, VeridicalWarning
 from veridical.predictions import Predictions
 
-#: Results whose documentation says where they hold NaN: empty bins, and intervals of metrics that are undefined.
+#: Results whose documentation says where they hold NaN, as in empty bins and intervals of undefined metrics.
 MAY_HOLD_NAN = frozenset(
     (
-        "BinsBeforeAfter", "Bootstrap", "Calibration", "Comparison", "DisagreementByScore", "Evaluation", "Inspection",
-        "JuryResult", "NoiseFloor", "ReliabilityCurve", "Report", "StateSummary", "Summary",
+        "AbstentionThreshold", "BinsBeforeAfter", "Bootstrap", "Calibration", "Comparison", "DisagreementByScore",
+        "Evaluation", "Inspection", "JuryResult", "NoiseFloor", "ReliabilityCurve", "Report", "StateSummary", "Summary",
     )
 )  # fmt: skip
 #: Metrics that are undefined for some samples, as their documentation says, and what only gives numbers another shape.

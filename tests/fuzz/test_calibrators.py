@@ -53,6 +53,7 @@ def test_calibrator(name, tmp_path):
             check_call(name, fitted.predict, values)
         check_call(name, vd.apply_calibrator, fitted, case.ensemble)
         check_call(name, vd.inspect_calibrator, fitted)
+        check_call(name, vd.choose_threshold, fitted, case.ensemble, case.labels, max_risk=0.5)
         check_call(name, fitted.save, path)
         if path.exists():
             again = vd.load_calibrator(path)
@@ -68,5 +69,6 @@ def test_calibrator(name, tmp_path):
 def test_other_objects_as_calibrators(value, other):
     check_call("apply_calibrator", vd.apply_calibrator, value, other)
     check_call("inspect_calibrator", vd.inspect_calibrator, value)
+    check_call("choose_threshold", vd.choose_threshold, value, other, max_risk=0.5)
     for name in ("predict", "predict_proba", "predict_confidence", "predict_all", "save"):
         check_call(name, getattr(vd.Temperature(), name), value)

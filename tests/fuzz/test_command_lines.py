@@ -127,6 +127,7 @@ ALWAYS: dict[str, list[str]] = {
     "calibrate": ["--method", "temperature"],
     "evaluate": ["--no-floors", "--no-intervals"],
     "reproduce": ["--sources", "1"],
+    "threshold": ["--max-risk", "0.5"],
     "train": ["--epochs", "0"],
 }
 #: Commands that take seconds, because they draw, or fit many calibrators, or compile.

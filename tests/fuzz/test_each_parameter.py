@@ -122,6 +122,7 @@ def _methods() -> Calls:
         "JuryResult.answer": (result.answer, {}),
         "JuryResult.save": (result.save, {}),
         "apply_calibrator": (vd.apply_calibrator, {"calibrator": fitted, "predictions": PROBS}),
+        "choose_threshold": (vd.choose_threshold, {"calibrator": fitted, "predictions": PREDICTIONS, "max_risk": 0.5}),
         "inspect_calibrator": (vd.inspect_calibrator, {}),
         "load": (vd.load, {"path": "predictions.npz"}),
         "load_calibrator": (vd.load_calibrator, {}),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import _codecs
 import dataclasses
 import json
 import os
-import pickle
 import tempfile
 import warnings
 from contextlib import suppress
@@ -19,7 +17,7 @@ import torch
 import zarr
 from odd_values import Hostile, nested
 from programs import veridical_in_process
-from rule import check_call, check_command, check_sentence
+from rule import check_call, check_command
 from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
@@ -306,19 +304,12 @@ def test_zarr_refuses_extended_precision(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_function_as_a_key_has_no_address(tmp_path):
-    (tmp_path / "labels.pkl").write_bytes(pickle.dumps({_codecs.encode: [0], "b": [1]}, protocol=2))
-    np.savez(tmp_path / "probs.npz", probs=PROBS)
-    with pytest.raises(VeridicalError) as caught:
-        vd.load(tmp_path / "probs.npz", labels=tmp_path / "labels.pkl")
-    check_sentence(str(caught.value))
-
-
 def test_export_of_thresholds_that_nearly_coincide():
     onnxruntime = pytest.importorskip("onnxruntime")
-    probs = np.array([[[1.0, 0.0], [1.0, 2e-300], [0.3, 0.7], [0.6, 0.4]]] * 2)
+    second = np.array([0.0, 4e-9, 0.7, 0.4])
+    probs = np.stack([np.stack([1 - second, second], axis=-1)] * 2)
     calibrator = vd.IRM().fit(probs, [0, 1, 1, 0])
-    assert np.diff(calibrator.thresholds_).min() == 2e-300
+    assert np.diff(calibrator.thresholds_).min() < 1e-8
     session = onnxruntime.InferenceSession(make_onnx(calibrator, dtype="float64").SerializeToString())
     result = session.run(["probs"], {"predictions": probs})[0]
     np.testing.assert_allclose(result, calibrator.predict_proba(probs), atol=1e-6)
@@ -447,7 +438,7 @@ def test_parameters_of_extended_precision_are_saved(tmp_path):
     assert vd.load_calibrator(tmp_path / "calibrator.json").penalty == 0.5
 
 
-@pytest.mark.parametrize("suffix", [".txt", ".csv", ".json", ".pk", ".parquet"])
+@pytest.mark.parametrize("suffix", [".txt", ".csv", ".json", ".parquet"])
 def test_one_long_label_among_many_takes_little_memory(suffix, tmp_path):
     """An array of texts gives each as much memory as the longest: 4 GB here."""
     texts, path = _one_long_text(), tmp_path / f"labels{suffix}"
@@ -455,8 +446,6 @@ def test_one_long_label_among_many_takes_little_memory(suffix, tmp_path):
         path.write_text("\n".join(["label", *texts] if suffix == ".csv" else texts))
     elif suffix == ".json":
         path.write_text(json.dumps(texts))
-    elif suffix == ".pk":
-        path.write_bytes(pickle.dumps(texts))
     else:
         pandas.DataFrame({"label": texts}).to_parquet(path)
     np.save(tmp_path / "probs.npy", PROBS)
@@ -468,45 +457,29 @@ _LONG_LISTS = {
     "text": ["x" * 50_000] * 20_000,
     "numbers": [*[1] * 19_999, "x" * 50_000],
     "rows": [*[[1]] * 19_999, ["x" * 50_000]],
-    "bytes": [b"x" * 50_000] * 20_000,
-    "scalars": [np.bytes_(b"x" * 50_000)] * 20_000,
-    "arrays": [np.array(b"x" * 50_000)] * 20_000,
-    "rows and arrays": [("x" * 50_000,), *[np.array([1])] * 19_999],
 }
 
 
 @pytest.mark.parametrize(
-    ("suffix", "name"),
-    [
-        (".json", "numbers"),
-        (".json", "rows"),
-        (".pt", "text"),
-        (".pt", "numbers"),
-        *((".pkl", name) for name in _LONG_LISTS),
-    ],
+    ("suffix", "name"), [(".json", "numbers"), (".json", "rows"), (".pt", "text"), (".pt", "numbers")]
 )
 def test_lists_of_long_labels_take_little_memory(suffix, name, tmp_path):
     path = tmp_path / f"labels{suffix}"
     if suffix == ".json":
         path.write_text(json.dumps(_LONG_LISTS[name]))
-    elif suffix == ".pt":
-        torch.save(_LONG_LISTS[name], path)
     else:
-        path.write_bytes(pickle.dumps(_LONG_LISTS[name], protocol=4))
+        torch.save(_LONG_LISTS[name], path)
     np.save(tmp_path / "probs.npy", PROBS)
     with pytest.raises(VeridicalError, match=r"the labels in .*one of 20,000 texts has 50,000 characters"):
         vd.load(tmp_path / "probs.npy", labels=path)
 
 
-@pytest.mark.parametrize("suffix", [".json", ".pkl"])
-def test_lists_of_long_ids_take_little_memory(suffix, tmp_path):
+def test_lists_of_long_ids_take_little_memory(tmp_path):
     content = {"labels": [1] * 20_000, "sample_ids": _LONG_LISTS["numbers"]}
-    (tmp_path / f"labels{suffix}").write_bytes(
-        json.dumps(content).encode() if suffix == ".json" else pickle.dumps(content)
-    )
+    (tmp_path / "labels.json").write_text(json.dumps(content))
     np.save(tmp_path / "probs.npy", PROBS)
     with pytest.raises(VeridicalError, match=r"the ids in .*one of 20,000 texts has 50,000 characters"):
-        vd.load(tmp_path / "probs.npy", labels=tmp_path / f"labels{suffix}")
+        vd.load(tmp_path / "probs.npy", labels=tmp_path / "labels.json")
 
 
 @pytest.mark.parametrize("name", ["labels", "groups", "sample_ids"])
@@ -533,30 +506,6 @@ def test_one_long_text_in_a_table_takes_little_memory(column, tmp_path):
     pandas.DataFrame(table).to_csv(tmp_path / "p.csv", index=False)
     with pytest.raises(VeridicalError, match=r"one of 20,000 texts has 50,000 characters"):
         vd.load(tmp_path / "p.csv")
-
-
-def _nested_tuples(depth):
-    """A pickle's program that makes tuples of the same tuple twice, whose hash takes 2**depth steps."""
-    pairs = (b"h" + bytes([place]) + b"h" + bytes([place]) + b"\x86\x94" for place in range(depth))
-    return b")\x94" + b"".join(pairs)
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        b"\x8f(" + _nested_tuples(60) + b"\x90",  # members added to a set
-        b"(" + _nested_tuples(60) + b"\x91",  # a frozen set
-        b"(" + _nested_tuples(60)[:-1] + b"K\x01d",  # a dictionary
-        b"}" + _nested_tuples(60) + b"K\x01s",  # an entry of a dictionary
-        b"}(" + _nested_tuples(60)[:-1] + b"K\x01u",  # several
-        b"c__builtin__\nset\n(]" + b"q\x00(" + _nested_tuples(0) + b"etR",  # a call of set
-    ],
-)
-def test_pickle_with_containers_as_keys_is_refused(program, tmp_path):
-    (tmp_path / "labels.pk").write_bytes(b"\x80\x04" + program + b".")
-    np.save(tmp_path / "probs.npy", PROBS)
-    with pytest.raises(VeridicalError, match="a key of type tuple, and only text of at most"):
-        vd.load(tmp_path / "probs.npy", labels=tmp_path / "labels.pk")
 
 
 def test_special_file_as_the_description_of_a_run_is_ignored(tmp_path):

@@ -26,7 +26,9 @@ INTERNAL = "takes what other functions of the package prepare"
 #: Functions and classes that no table of functions names -> the module with their test, or why there is none.
 TESTED_IN = {
     **dict.fromkeys(("load", "save"), "test_functions.py"),
-    **dict.fromkeys(("load_calibrator", "apply_calibrator", "inspect_calibrator"), "test_calibrators.py"),
+    **dict.fromkeys(
+        ("load_calibrator", "apply_calibrator", "choose_threshold", "inspect_calibrator"), "test_calibrators.py"
+    ),
     **dict.fromkeys(("load_votes", "judge"), "test_jury_inputs.py"),
     **dict.fromkeys(("get_metric", "full_name", "theme", "compile_kernels"), "test_functions.py"),
     **dict.fromkeys(("Predictions", "CalibrationState"), "test_functions.py"),
