@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from naive_consensus import weighted_mean
 
 import veridical as vd
+from veridical.combine.across_samples.factor import Evidence, Factor, shrunk_skill
 from veridical.combine.across_samples.votes import (
     consensus_of_votes,
     distributions_of_shares,
@@ -15,7 +16,7 @@ from veridical.combine.across_samples.votes import (
     sums_of_votes,
     weighted_votes,
 )
-from veridical.combine.across_samples.weights import apply_source_weights, gather_sums
+from veridical.combine.across_samples.weights import apply_source_weights, gather_sums, weigh_sources
 from veridical.errors import CampsWarning, MissingSourceError
 
 
@@ -54,12 +55,26 @@ def test_votes_agree_with_the_dense_array(seed, per_item, several_draws):
     np.testing.assert_allclose(sparse_sums.products, dense_sums.products, atol=1e-9)
     np.testing.assert_allclose(sparse_sums.squares, dense_sums.squares, atol=1e-9)
     np.testing.assert_array_equal(sparse_sums.counts, dense_sums.counts)
-    expected, consensus = vd.consensus(dense), consensus_of_votes(votes)
+    expected, consensus = weigh_sources(dense_sums, of_votes=True), consensus_of_votes(votes)
     np.testing.assert_allclose(consensus.skill, expected.skill, atol=1e-6)
-    np.testing.assert_allclose(consensus.distinct_sources, expected.distinct_sources, atol=1e-5)
     np.testing.assert_allclose(consensus.weights, expected.weights, atol=1e-6)
     shares, effective = apply_source_weights(vd.Predictions(dense), expected.weights, expected.dependence, None)
+    np.testing.assert_allclose(consensus.distinct_sources, effective, atol=1e-5)
     np.testing.assert_allclose(consensus.probs, distributions_of_shares(shares, effective), atol=1e-5)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.48])
+def test_skill_of_votes_is_shrunk_by_its_formula(rng, spread):
+    skill, n_votes = 0.5 + spread * np.linspace(-1, 1, 30), rng.integers(3, 60, 30).astype(float)
+    evidence = Evidence(np.eye(30), np.diag(n_votes / (n_votes + 10)), np.eye(30), n_votes, np.ones(30))
+    shrunk = shrunk_skill(Factor(skill, np.eye(30)), evidence, of_votes=True)
+    shares = n_votes / (n_votes + 10) / (n_votes / (n_votes + 10)).sum()
+    mean = shares @ skill
+    variance = (1 - mean**2) ** 2
+    between = shares @ (skill - mean) ** 2 - variance * (shares / n_votes).sum()
+    n_added = variance / max(between, 0.03)
+    assert (n_added > 15) == (spread == 0)
+    np.testing.assert_allclose(shrunk, (n_votes * skill + max(n_added, 10) * mean) / (n_votes + max(n_added, 10)))
 
 
 def test_shares_of_votes_follow_the_formula(rng):

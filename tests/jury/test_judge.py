@@ -118,7 +118,6 @@ def test_jurors_are_described(rng):
     present = votes[0] >= 0
     assert a.n_votes == present.sum()
     assert a.accuracy == pytest.approx((votes[0] == truth)[present].mean())
-    assert a.agreement == pytest.approx((votes[0] == result.label)[present].mean())
     assert np.mean([j.weight * j.n_votes for j in result.jurors]) == pytest.approx(
         np.mean([j.n_votes for j in result.jurors])
     )

@@ -2,9 +2,11 @@
 
 import json
 
+import naive_consensus
 import numpy as np
 import pytest
 from programs import veridical_in_process as veridical
+from scipy.stats import binomtest
 from test_judge import simulated_votes, write_votes
 
 import veridical as vd
@@ -108,6 +110,53 @@ def test_answers_of_draws_are_their_most_frequent_label():
     assert answers.same(0, 1) == (1, 1)
 
 
+# --- agreement
+
+
+def test_agreement_is_with_the_other_jurors(rng):
+    votes, _ = simulated_votes(rng, n_items=80)
+    votes = np.concatenate([votes, votes[:1]])
+    result = vd.judge(votes)
+    weights, dependence = result.consensus.weights, result.consensus.dependence
+    agreed, compared = np.zeros(len(votes)), np.zeros(len(votes))
+    for item in votes.T:
+        here = np.flatnonzero(item >= 0)
+        shares = weights[here] * naive_consensus.distinctness_of(dependence[np.ix_(here, here)])
+        for s in here:
+            others = [
+                sum(share for t, share in zip(here, shares, strict=True) if t != s and item[t] == l) for l in range(3)
+            ]
+            if max(others) > 0:
+                best = [l for l in range(3) if others[l] > max(others) - 1e-9 * shares.sum()]
+                agreed[s] += (item[s] in best) / len(best)
+                compared[s] += 1
+    for s, juror in enumerate(result.jurors):
+        assert juror.agreement == pytest.approx(agreed[s] / compared[s])
+        whole = int(agreed[s])
+        if whole == agreed[s]:
+            interval = binomtest(whole, int(compared[s])).proportion_ci(method="exact")
+            assert juror.agreement_interval == pytest.approx((interval.low, interval.high))
+
+
+def test_own_vote_does_not_count_as_agreement(rng):
+    """Guessers agree with the majority of all five, of which they are one, more often than with the other four."""
+    votes = rng.integers(0, 2, (5, 2000))
+    result = vd.judge(votes)
+    assert (votes == result.label).mean() > 0.58
+    for juror in result.jurors:
+        low, high = juror.agreement_interval
+        assert juror.agreement == pytest.approx(0.5, abs=0.05)
+        assert low < juror.agreement < high < low + 0.05
+
+
+def test_agreement_of_a_juror_without_others_is_unknown():
+    result = vd.judge([[0, 1, 0, 1, -1], [0, 1, 0, 1, -1], [-1, -1, -1, -1, 1]])
+    alone = result.jurors[2]
+    assert (alone.agreement, alone.agreement_interval) == (None, None)
+    assert next(row for row in result.rows()[1] if row[0] == "2")[4] == "–"
+    assert result.jurors[0].agreement_interval == pytest.approx((0.025 ** (1 / 4), 1.0))
+
+
 # --- skill
 
 
@@ -134,8 +183,10 @@ def test_useless_and_constant_jurors_are_to_be_looked_at(rng):
     result = vd.judge(np.concatenate([votes, [guess, constant, silent]]), source_names=names)
     assert [finding.juror for finding in findings(result, "constant")] == ["same"]
     assert [finding.juror for finding in findings(result, "no skill")] == ["guesser"]
-    agreement = 100 * (result.label == 2).mean()
-    assert findings(result, "constant")[0].text == f"always '2': 400 votes, {agreement:.0f}% agree with the jury"
+    agreement = 100 * next(juror.agreement for juror in result.jurors if juror.name == "same")
+    assert (
+        findings(result, "constant")[0].text == f"always '2': 400 votes, {agreement:.0f}% agree with the other jurors"
+    )
     assert "1 juror gives one and the same answer to every item (same with 400 votes)." in result.notes
     share = 100 * 400 / (8 * 400 + 5)
     assert (

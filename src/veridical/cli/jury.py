@@ -72,13 +72,13 @@ def command(
 def print_jury(result: object, output: Output) -> None:
     """Facts, the table of jurors, jurors to look at, and notes."""
     from veridical.jury import JuryResult
-    from veridical.jury.result import DASH
+    from veridical.jury.result import COLUMNS, DASH
 
     assert isinstance(result, JuryResult)
     output.text(repr(result))
     output.text(result.distinct_jurors_in_words())
     heading, rows = result.rows()
-    title = f"Jurors by weight; agrees and right (of known answers) in %; {DASH}"
+    title = f"Jurors by weight; {COLUMNS}; {DASH}"
     output.table(heading, rows[:MOST_ROWS], title=title)
     _say_left_out(len(rows) - MOST_ROWS, "Not shown, with smaller weights", output)
     if result.jurors_to_check:

@@ -272,7 +272,7 @@ def _weighted(combiner: Combiner, sources: Sources) -> tuple[Tensor, Any]:
 
 
 def _consensus(weights: Floats, dependence: Floats, sources: Sources) -> Tensor:
-    """The mean with shares w_s a_s, a_s how independent a source is of the others that are present."""
+    """The mean with shares w_s a_s, a_s how distinct a source is from the others that are present."""
     if sources.present is None:
         return sources.weighted(counted_sources(weights, dependence))
     graph, present = sources.graph, sources.present

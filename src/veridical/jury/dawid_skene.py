@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veridical.combine.across_samples.votes import Votes
+from veridical.combine.across_samples.votes import Votes, counts_of_votes
 from veridical.combine.combined import Floats, Labels
 from veridical.errors import ParameterError, ShapeError, shown
 
@@ -102,15 +102,14 @@ def fit_dawid_skene(votes: Votes) -> DawidSkene:
     """
     if not isinstance(votes, Votes):
         raise ParameterError(f"votes is {shown(votes)}; give Votes, or a table of votes to veridical.judge.")
-    n_sources, n_items, n_classes = votes.shape
+    n_sources, _, n_classes = votes.shape
     if n_sources * n_classes**2 > _MOST_NUMBERS:
         raise ShapeError(
             f"{n_sources:,} confusion matrices of {n_classes:,} classes have too many numbers; leave out jurors with "
             "few votes, or classes that nobody chose."
         )
     items, cells = votes.items[votes.entries], votes.sources[votes.entries] * n_classes + votes.labels
-    counts = np.bincount(items * n_classes + votes.labels, weights=votes.values, minlength=n_items * n_classes)
-    probs: Floats = counts.astype(np.float64).reshape(n_items, n_classes)
+    probs = counts_of_votes(votes, np.ones(len(votes.items)))
     probs /= probs.sum(axis=1, keepdims=True)
     confusion, priors = np.empty((n_sources * n_classes, n_classes)), np.empty(n_classes)
     before, n_iter, converged = -np.inf, 0, False

@@ -10,8 +10,8 @@ import numpy as np
 from veridical.combine import Consensus
 from veridical.combine.across_samples.votes import Votes
 from veridical.combine.across_samples.weights import is_mean
-from veridical.combine.combined import Labels
-from veridical.jury.jurors import Juror
+from veridical.combine.combined import Floats, Labels
+from veridical.jury.jurors import Juror, share_of_votes
 from veridical.jury.pairs import LEAST_VOTES, MainAnswers, Pairs
 
 #: Jurors that depend on each other so much are named as copies, if they agree more than jurors of their accuracy would.
@@ -65,7 +65,7 @@ def find_jurors_to_check(
 ) -> tuple[JurorFinding, ...]:
     """Suspected copies, then constant answers, then jurors without skill; those with the most votes first."""
     answers = MainAnswers.of(votes)
-    copies = _copies(answers, jurors, pairs, len(class_names))
+    copies = _copies(answers, share_of_votes(votes, label)[0], jurors, pairs, len(class_names))
     enough = [s for s, juror in enumerate(jurors) if juror.n_votes >= LEAST_VOTES]
     # Where the plain mean is returned, no juror could be told from the others.
     skilled = not is_mean(consensus.weights, consensus.dependence)
@@ -83,11 +83,14 @@ def _by_votes(findings: Sequence[JurorFinding]) -> list[JurorFinding]:
     return sorted(findings, key=lambda finding: -finding.n_votes)
 
 
-def _copies(answers: MainAnswers, jurors: Sequence[Juror], pairs: Pairs, n_classes: int) -> list[JurorFinding]:
+def _copies(
+    answers: MainAnswers, accuracy: Floats, jurors: Sequence[Juror], pairs: Pairs, n_classes: int
+) -> list[JurorFinding]:
     """Jurors that depend on another one, and agree with it more often than is likely by chance.
 
     Independent jurors of accuracies a and b agree on a share ab + (1 - a)(1 - b) / (L - 1) of the items, errors taken
-    to be random; a pair is named if as many equal answers would be unlikely in any of the pairs compared.
+    to be random and ``accuracy`` to be the share of votes that are the jury's answer; a pair is named if as many equal
+    answers would be unlikely in any of the pairs compared.
     """
     from scipy.stats import binom
 
@@ -100,7 +103,7 @@ def _copies(answers: MainAnswers, jurors: Sequence[Juror], pairs: Pairs, n_class
     findings = []
     for first, second in sorted(close):
         n_same, n_shared = answers.same(first, second)
-        a, b = jurors[first].agreement, jurors[second].agreement
+        a, b = accuracy[first], accuracy[second]
         expected = a * b + (1 - a) * (1 - b) / max(n_classes - 1, 1)
         if n_pairs * binom.sf(n_same - 1, n_shared, expected) > _ERROR_RATE:
             continue
@@ -124,12 +127,16 @@ def _only_answer(answers: MainAnswers, source: int, label: Labels, class_names: 
 
 
 def _constant(juror: Juror, answer: str) -> JurorFinding:
-    text = f"always {answer!r}: {juror.n_votes:,} votes, {100 * juror.agreement:.0f}% agree with the jury"
+    text = f"always {answer!r}: {juror.n_votes:,} votes{_agreement(juror)}"
     return JurorFinding(juror.name, "constant", text, juror.n_votes)
 
 
+def _agreement(juror: Juror) -> str:
+    return "" if juror.agreement is None else f", {100 * juror.agreement:.0f}% agree with the other jurors"
+
+
 def _without_skill(juror: Juror) -> JurorFinding:
-    text = f"skill {juror.skill:.2f}: {juror.n_votes:,} votes, {100 * juror.agreement:.0f}% agree with the jury"
+    text = f"skill {juror.skill:.2f}: {juror.n_votes:,} votes{_agreement(juror)}"
     return JurorFinding(juror.name, "no skill", text, juror.n_votes)
 
 

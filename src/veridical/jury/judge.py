@@ -107,7 +107,7 @@ def judge(
     probs, choice = _calibrated(ballots, consensus, answers, random_state)
     label = probs.argmax(axis=1) if choice is not None else consensus.prediction
     pairs = pairs_of(ballots.votes, consensus.dependence)
-    jurors = describe_jurors(ballots, consensus, pairs, label, answers[ballots.answered])
+    jurors = describe_jurors(ballots, consensus, pairs, answers[ballots.answered], n_threads)
     findings = find_jurors_to_check(ballots.votes, consensus, jurors, pairs, label, ballots.class_names)
     notes = [
         *ballots.notes,

@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import betaincinv
 
 from veridical.combine import Consensus
-from veridical.combine.across_samples.votes import Votes
+from veridical.combine.across_samples.votes import Votes, counts_of_votes, shares_of_votes
 from veridical.combine.combined import Floats, Labels
 from veridical.jury.ballots import Ballots
 from veridical.jury.pairs import LEAST_VOTES, Pairs
+
+#: Shares of votes that are closer are equal.
+_ROUNDING = 1e-9
+#: Votes are compared with the others' answers in blocks of so many numbers.
+_MOST_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,11 @@ class Juror:
     depends_on : str or None
         Who that is; None where the dependence is 0 or not known.
     n_votes : int
-    agreement : float
-        Share of its votes that are the jury's answer.
+    agreement : float or None
+        Share of its votes that are the answer of the other jurors, weighed as they are, its own vote left out; among
+        several answers with equal weights, a part of one.  None where no other vote counts on its items.
+    agreement_interval : tuple of two floats, or None
+        The exact (Clopper-Pearson) 95% interval of that share.
     accuracy : float or None
         Share of its votes that are right, where answers are known.
     n_gold : int
@@ -54,7 +63,8 @@ class Juror:
     dependence: float | None
     depends_on: str | None
     n_votes: int
-    agreement: float
+    agreement: float | None
+    agreement_interval: tuple[float, float] | None
     accuracy: float | None
     n_gold: int
     n_shared: int = 0
@@ -66,13 +76,14 @@ def is_counted(juror: Juror) -> bool:
 
 
 def describe_jurors(
-    ballots: Ballots, consensus: Consensus, pairs: Pairs, label: Labels, answers: Labels
+    ballots: Ballots, consensus: Consensus, pairs: Pairs, answers: Labels, n_threads: int | None = None
 ) -> tuple[Juror, ...]:
-    """Every source of votes; ``label`` and ``answers`` are those of the answered items, -1 where not known."""
+    """Every source of votes; ``answers`` are those of the answered items, -1 where not known."""
     votes, names = ballots.votes, ballots.source_names
     n_votes = np.bincount(votes.sources, minlength=votes.shape[0])
-    agreement, _ = _share_of_votes(votes, label)
-    accuracy, n_gold = _share_of_votes(votes, answers)
+    agreed, n_compared = agreement_with_others(votes, consensus, n_threads)
+    lowest, highest = _interval_of_share(agreed, n_compared)
+    accuracy, n_gold = share_of_votes(votes, answers)
     typical = float(n_votes @ consensus.weights / max(n_votes.sum(), 1)) or 1.0
     jurors = []
     for s, name in enumerate(names):
@@ -85,7 +96,8 @@ def describe_jurors(
             dependence,
             names[nearest] if dependence else None,
             int(n_votes[s]),
-            float(agreement[s]),
+            float(agreed[s] / n_compared[s]) if n_compared[s] else None,
+            (float(lowest[s]), float(highest[s])) if n_compared[s] else None,
             float(accuracy[s]) if n_gold[s] else None,
             int(n_gold[s]),
             int(pairs.n_shared[s]),
@@ -94,10 +106,42 @@ def describe_jurors(
     return tuple(jurors)
 
 
-def _share_of_votes(votes: Votes, labels: Labels) -> tuple[Floats, Labels]:
+def share_of_votes(votes: Votes, labels: Labels) -> tuple[Floats, Labels]:
     """(S,) share of each source's votes that are these labels, among items that have one, and how many those are."""
     known = labels[votes.items] >= 0
     n_known = np.bincount(votes.sources[known], minlength=votes.shape[0])
     same = votes.labels == labels[votes.items[votes.entries]]
     agreed = np.bincount(votes.sources[votes.entries[same]], weights=votes.values[same], minlength=votes.shape[0])
     return agreed / np.maximum(n_known, 1), n_known
+
+
+def agreement_with_others(votes: Votes, consensus: Consensus, n_threads: int | None = None) -> tuple[Floats, Floats]:
+    """(S,) how many votes of each source are the answer of the others, and on how many items the others have one."""
+    shares, _ = shares_of_votes(votes, consensus.weights, consensus.dependence, n_threads)
+    totals, firsts = counts_of_votes(votes, shares), np.searchsorted(votes.entries, np.arange(len(votes.items) + 1))
+    agreed, compared = np.zeros(len(votes.items)), np.zeros(len(votes.items), np.bool_)
+    step = max(_MOST_NUMBERS // votes.shape[2], 1)
+    for first in range(0, len(votes.items), step):
+        last = min(first + step, len(votes.items))
+        own = slice(firsts[first], firsts[last])
+        entries, labels, values = votes.entries[own], votes.labels[own], votes.values[own]
+        others = totals[votes.items[first:last]]
+        others[entries - first, labels] -= values * shares[entries]
+        most = others.max(axis=1, keepdims=True)
+        compared[first:last] = most[:, 0] > _ROUNDING
+        is_answer = others >= most - _ROUNDING
+        equal = values * is_answer[entries - first, labels] / is_answer.sum(axis=1)[entries - first]
+        agreed[first:last] = np.bincount(entries - first, equal, last - first)
+    n_sources = votes.shape[0]
+    counted = (np.bincount(votes.sources, each, n_sources) for each in (agreed * compared, compared))
+    of_source, n_compared = (count.astype(np.float64, copy=False) for count in counted)
+    return of_source, n_compared
+
+
+def _interval_of_share(count: Floats, total: Floats) -> tuple[Floats, Floats]:
+    """The exact 95% intervals of shares of independent votes."""
+    rest = total - count
+    with np.errstate(invalid="ignore"):
+        low = np.where(count > 0, betaincinv(count, rest + 1, 0.025), 0.0)
+        high = np.where(rest > 0, betaincinv(count + 1, rest, 0.975), 1.0)
+    return low, high

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from veridical.combine import Consensus
-from veridical.combine.across_samples.votes import Votes
+from veridical.combine.across_samples.votes import Votes, counts_of_votes
 from veridical.combine.combined import Floats, Labels
 from veridical.jury.ballots import Ballots
 from veridical.jury.gold import LEAST_GOLD, GoldChoice
@@ -62,11 +62,7 @@ def notes_on_mismatch(ballots: Ballots, consensus: Consensus, answers: Labels) -
 
 def agreement_beyond_chance(votes: Votes) -> float:
     """Fleiss' kappa of the votes: 0 for jurors who agree by chance, 1 for those who always do."""
-    _, n_items, n_classes = votes.shape
-    items = votes.items[votes.entries]
-    counts = np.bincount(items * n_classes + votes.labels, votes.values, n_items * n_classes).reshape(
-        n_items, n_classes
-    )
+    counts = counts_of_votes(votes, np.ones(len(votes.items)))
     n_votes = counts.sum(axis=1)
     n_pairs = float((n_votes * (n_votes - 1.0)).sum())
     if n_pairs <= 0:

@@ -28,6 +28,7 @@ from veridical.jury.tables import PROBABILITY
 #: What a table shows where votes are too few, and what it means.
 UNKNOWN = "–"
 DASH = f"{UNKNOWN}: fewer than {LEAST_VOTES} votes or shared items"
+COLUMNS = "agrees: with the others' answer, in % (95% interval); right: in % of so many known answers"
 #: Version of the JSON that ``to_dict`` gives.
 _SCHEMA = 1
 
@@ -150,7 +151,7 @@ class JuryResult(TableResult):
                 UNKNOWN if juror.skill is None else f"{juror.skill:.2f}",
                 f"{juror.weight:.2f}",
                 f"{juror.n_votes:,}",
-                f"{100 * juror.agreement:.1f}",
+                _agreement(juror),
                 *[right] * with_gold,
                 UNKNOWN if juror.dependence is None else f"{juror.dependence:.2f}",
                 f"{juror.n_shared:,}" if juror.n_shared else "",
@@ -159,7 +160,7 @@ class JuryResult(TableResult):
         return heading, rows
 
     def _caption(self) -> str:
-        return f"jurors by weight; agreement in %, right in % of so many known answers; {DASH}"
+        return f"jurors by weight; {COLUMNS}; {DASH}"
 
     def _records(self) -> list[dict[str, Any]]:
         return [{**juror.__dict__} for juror in self.ranked_jurors()]
@@ -218,3 +219,10 @@ class JuryResult(TableResult):
                 writer.writerow([item, self.class_names[self.label[n]], *figures, *[gold] * with_gold, *probs])
             text.flush()
             text.detach()
+
+
+def _agreement(juror: Juror) -> str:
+    if juror.agreement is None or juror.agreement_interval is None:
+        return UNKNOWN
+    low, high = (100 * bound for bound in juror.agreement_interval)
+    return f"{100 * juror.agreement:.1f} ({low:.0f} to {high:.0f})"

@@ -22,6 +22,8 @@ _UPDATES = 5
 _MOST_ROUNDS, _FULL_STEPS = 200, 20
 _TOLERANCE = 1e-9
 _ROWS_IN_BLOCK = 256
+#: The variance of the skills of voters is at least this: with few of them its estimate may be 0.
+_LEAST_SPREAD = 0.03
 #: A dependence above this is that of exact copies, apart from rounding.
 COPIES = 1.0 - 1e-9
 
@@ -164,13 +166,23 @@ def _row_blocks(n_rows: int) -> list[tuple[int, int]]:
     return [(first, min(first + _ROWS_IN_BLOCK, n_rows)) for first in range(0, n_rows, _ROWS_IN_BLOCK)]
 
 
-def shrunk_skill(factor: Factor, evidence: Evidence) -> Floats:
-    """Skill pulled towards the mean of all, by how few samples a source has; constant sources keep a skill of 0."""
+def shrunk_skill(factor: Factor, evidence: Evidence, *, of_votes: bool = False) -> Floats:
+    """Skill pulled towards the mean of all, by how few samples a source has; constant sources keep a skill of 0.
+
+    It is as if 10 samples of that mean had been seen.  Of votes, there are many sources with few samples each, so that
+    their skills say how many it should be: those of n votes scatter by about v / n, v = (1 - mean^2)^2, on top of the
+    variance between the sources, and v over that variance is the number (of a normal prior), at least 10.
+    """
     n_samples = evidence.n_samples
     constant = (n_samples > 0) & (evidence.variance == 0)
-    by_evidence = factor.distinctness * n_samples * ~constant
+    by_evidence = factor.distinctness * (np.diag(evidence.visible) if of_votes else n_samples) * ~constant
     if not by_evidence.any():
         return factor.skill
-    typical = float(by_evidence @ factor.skill / by_evidence.sum())
-    shrunk = (n_samples * factor.skill + FEW_SAMPLES * typical) / (n_samples + FEW_SAMPLES)
+    shares = by_evidence / by_evidence.sum()
+    typical, n_added = float(shares @ factor.skill), FEW_SAMPLES
+    if of_votes:
+        of_one_vote = (1.0 - typical**2) ** 2
+        between = float(shares @ (np.square(factor.skill - typical) - of_one_vote / np.maximum(n_samples, 1.0)))
+        n_added = max(n_added, of_one_vote / max(between, _LEAST_SPREAD))
+    shrunk = (n_samples * factor.skill + n_added * typical) / (n_samples + n_added)
     return np.where(constant, 0.0, shrunk)

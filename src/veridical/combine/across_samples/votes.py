@@ -101,19 +101,32 @@ def sums_of_votes(votes: Votes) -> ConsensusSums:
     return sums
 
 
-def weighted_votes(votes: Votes, weights: Floats, dependence: Floats, n_threads: int | None) -> tuple[Floats, Floats]:
-    """(N, L) shares of the votes with the sources' weights, and (N,) the number of distinct sources."""
-    _, n_items, n_classes = votes.shape
-    shares, distinct, starts = np.empty(len(votes.items)), np.empty(n_items), votes.starts
+def shares_of_votes(
+    votes: Votes, weights: Floats, dependence: Floats, n_threads: int | None = None
+) -> tuple[Floats, Floats]:
+    """(P,) share of each source's vote in its item, and (N,) the number of distinct sources."""
+    n_items, starts = votes.shape[1], votes.starts
+    shares, distinct = np.empty(len(votes.items)), np.empty(n_items)
     run_blocks(
         lambda part: share_votes(starts, votes.sources, weights, dependence, COPIES, part, shares, distinct),
         [(first, min(first + _ITEMS_IN_BLOCK, n_items)) for first in range(0, n_items, _ITEMS_IN_BLOCK)],
         n_threads,
     )
+    return shares, distinct
+
+
+def counts_of_votes(votes: Votes, shares: Floats) -> Floats:
+    """(N, L) sums of the votes for each class, (P,) ``shares`` each."""
+    _, n_items, n_classes = votes.shape
     cells = votes.items[votes.entries] * n_classes + votes.labels
-    probs = np.zeros(n_items * n_classes)
-    probs += np.bincount(cells, weights=votes.values * shares[votes.entries], minlength=len(probs))
-    return probs.reshape(n_items, n_classes), distinct
+    counts = np.bincount(cells, weights=votes.values * shares[votes.entries], minlength=n_items * n_classes)
+    return counts.astype(np.float64, copy=False).reshape(n_items, n_classes)
+
+
+def weighted_votes(votes: Votes, weights: Floats, dependence: Floats, n_threads: int | None) -> tuple[Floats, Floats]:
+    """(N, L) shares of the votes with the sources' weights, and (N,) the number of distinct sources."""
+    shares, distinct = shares_of_votes(votes, weights, dependence, n_threads)
+    return counts_of_votes(votes, shares), distinct
 
 
 def distributions_of_shares(shares: Floats, distinct_sources: Floats) -> Floats:
@@ -132,8 +145,8 @@ def distributions_of_shares(shares: Floats, distinct_sources: Floats) -> Floats:
 
 
 def consensus_of_votes(votes: Votes, *, source_names: Any = None, n_threads: int | None = None) -> Consensus:
-    """The consensus of votes, ``probs`` by :func:`distributions_of_shares`; else as :func:`veridical.consensus`."""
-    weights = weigh_sources(sums_of_votes(votes), n_threads)
+    """As :func:`veridical.consensus`, ``probs`` by :func:`distributions_of_shares`, and skill shrunk as of votes."""
+    weights = weigh_sources(sums_of_votes(votes), n_threads, of_votes=True)
     names = [str(s) for s in range(votes.shape[0])] if source_names is None else [str(name) for name in source_names]
     warn_of_camps(names, weights.camps)
     shares, distinct = weighted_votes(votes, weights.weights, weights.dependence, n_threads)

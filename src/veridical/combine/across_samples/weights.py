@@ -72,8 +72,11 @@ def gather_sums(predictions: Predictions, missing: Missing, n_threads: int | Non
     return sums_with_gaps(predictions, n_threads), False
 
 
-def weigh_sources(sums: ConsensusSums, n_threads: int | None = None) -> SourceWeights:
-    """Skill, weight and dependence of the sources; nothing here depends on the number of samples."""
+def weigh_sources(sums: ConsensusSums, n_threads: int | None = None, *, of_votes: bool = False) -> SourceWeights:
+    """Skill, weight and dependence of the sources; nothing here depends on the number of samples.
+
+    ``of_votes`` says how skills are shrunk, see ``shrunk_skill``.
+    """
     correlations = sums.correlations()
     n_sources = len(correlations.variance)
     n_samples = sums.n_samples.astype(np.int64)
@@ -84,7 +87,7 @@ def weigh_sources(sums: ConsensusSums, n_threads: int | None = None) -> SourceWe
     evidence = evidence_of(correlations)
     del correlations
     factor, camps = choose_factor(evidence, n_threads)
-    skill = shrunk_skill(factor, evidence)
+    skill = shrunk_skill(factor, evidence, of_votes=of_votes)
     if camps or not skill.any():
         weights_of_camps = tuple(camp_weights(camp, n_sources) for camp in camps)
         return SourceWeights(skill, np.ones(n_sources), np.eye(n_sources), n_samples, weights_of_camps)
