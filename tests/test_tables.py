@@ -8,7 +8,7 @@ import pytest
 
 import veridical as vd
 from veridical import errors, metrics
-from veridical._tables import html_table, text_table
+from veridical._tables import Cell, Row, Table, html_table, latex_table, markdown_table, text_table
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +74,50 @@ def test_to_frame_names_the_extra_to_install(results, monkeypatch):
 
 
 def test_text_table_aligns_numbers_to_the_right():
-    lines = text_table(["name", "value"], [["a", "1.5"], ["long name", "+12.25"]]).split("\n")
+    lines = text_table(Table.of(["name", "value"], [["a", "1.5"], ["long name", "+12.25"]])).split("\n")
     assert lines == ["name        value", "a             1.5", "long name  +12.25"]
 
 
 def test_html_table_escapes_cells():
-    table = html_table(["<b>"], [["&"]], caption="<i>")
+    table = html_table(Table.of(["<b>"], [["&\x1b"]], "<i>"))
     assert re.findall("<[bi]>", table) == []
-    assert "&amp;" in table
+    assert "&amp;\\x1b" in table
+
+
+GROUPED = Table(
+    ("ensemble", "method", "ECE ↓"),
+    (
+        Row((Cell("a_b"), Cell("DE"), Cell("5.26", 0.0526, "0.10")), group="a_b, 3 sources"),
+        Row((Cell(), Cell("95%"), Cell("4.00 to 6.00")), group="a_b, 3 sources", is_note=True),
+        Row((Cell("c"), Cell("DE"), Cell("1.00", notes=("floor 0.90",), mark="best")), group="c, 1 source"),
+    ),
+    n_names=2,
+    sortable=True,
+)
+
+
+def test_each_rendering_shows_groups_notes_and_the_best():
+    text = text_table(GROUPED.part([1, 2]), star="*").splitlines()
+    assert text == [
+        "method          ECE ↓",
+        "── a_b, 3 sources ───",
+        "DE       5.26 ± 0.10",
+        "  95%   4.00 to 6.00",
+        "── c, 1 source ──────",
+        "DE              1.00*",
+    ]
+    assert markdown_table(GROUPED).splitlines()[2:] == [
+        r"| a\_b | DE | 5.26 ± 0.10 |",
+        "|  | *95%* | 4.00 to 6.00 |",
+        "| c | DE | **1.00** |",
+    ]
+    latex = latex_table(GROUPED, {"ensemble": "Ensemble"})
+    assert r"Ensemble & method & ECE$\downarrow$ \\" in latex
+    assert r"a\_b & DE & 5.26{\scriptsize$\pm$0.10} \\" in latex
+    assert r" & \quad\textit{95\%} & $4.00$--$6.00$ \\" in latex
+    assert latex.count(r"\midrule") == 2
+    page = html_table(GROUPED, "numbers")
+    assert '<table id="numbers" class="sortable">' in page
+    assert '<tr class="group"><th colspan="3" scope="rowgroup">c, 1 source</th></tr>' in page
+    assert '<td data-value="0.0526">5.26<span class="spread"> ± 0.10</span></td>' in page
+    assert '<td data-value="1.00" class="best">1.00<small>floor 0.90</small></td>' in page

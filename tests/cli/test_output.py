@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from veridical._tables import columns_that_fit
+from veridical._tables import Table, columns_that_fit
 from veridical.cli.output import Output
 
 HEADING = ["method", "ECE-KDE", "ECE", "KS", "NLL", "Brier", "Acc"]
@@ -18,7 +18,7 @@ def numbered_rows(cell):
 def printed(capsys, *table, width=80, **options):
     output = Output()
     output._console = Console(width=width, highlight=False)
-    output.table(*table, **options)
+    output.table(Table.of(*table), **options)
     return capsys.readouterr().out
 
 

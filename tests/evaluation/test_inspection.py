@@ -123,6 +123,6 @@ def test_inspect_calibrator_describes_auto(tmp_path):
     inspection = vd.inspect_calibrator(auto)
     assert inspection.chosen == f"{auto.best_.name} on mean"
     assert [row["method"] for row in inspection.candidates] == [row["method"] for row in auto.table_]
-    assert sum(row[0].endswith("*") for row in inspection.candidate_rows()[1]) == 1
+    assert sum(row[0].endswith("*") for row in inspection.candidate_table().texts()) == 1
     with pytest.raises(vd.errors.ParameterError, match="not fitted"):
         vd.inspect_calibrator(vd.Temperature())

@@ -8,7 +8,7 @@ import veridical as vd
 from veridical import paper
 from veridical.metrics import SUMMARY_METRICS
 from veridical.paper.extended import Extended
-from veridical.paper.layout import verdicts
+from veridical.paper.formats import verdict_table
 from veridical.paper.tables import Value
 from veridical.paper.tables_2_to_4 import posthoc_tables, value_over_splits
 
@@ -31,7 +31,7 @@ def test_floors_are_those_of_the_metrics():
 def test_two_sources_have_no_real_differences():
     """Truth discovery of two sources is their mean."""
     table = paper.table1([small_ensemble(2, 400)], sources=[2], extended=EXTENDED)
-    assert verdicts(table) == []
+    assert verdict_table(table).rows == ()
     assert "one in twenty" in paper.format_table(table).replace("\n", " ")
 
 
@@ -56,8 +56,8 @@ def test_extended_table1_keeps_its_values():
     assert "floor" in text
     assert "95%" in text
     assert "Real differences" in text
-    for verdict in verdicts(more):
-        assert verdict.method not in verdict.beats
+    for *_, method, beaten in verdict_table(more).texts():
+        assert method not in beaten.split(", ")
     for row in more.rows:
         for value in row.values.values():
             assert value.low <= value.high

@@ -11,9 +11,9 @@ import pytest
 from small_ensembles import small_predictions
 
 from veridical import paper
+from veridical._tables import escape_latex
 from veridical.errors import UnknownNameError
 from veridical.metrics import METRICS, SUMMARY_METRICS
-from veridical.paper.formats import escape_latex
 from veridical.paper.tables import PairedDifference, Row, Table, Value, with_best_marked, with_published
 
 HOSTILE = r"50%_of {all} & $x^2$ #1 ~\textbf<script>|*pipe*|`é"

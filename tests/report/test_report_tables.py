@@ -20,7 +20,7 @@ from veridical.report.tables import (
     _metric_cell,
     advice_table,
     disagreement_table,
-    disputed_rows,
+    disputed_table,
     metric_text,
     metrics_table,
     reliability_table,
@@ -90,17 +90,18 @@ def test_text_of_a_metric(metric, value, text):
 def test_metrics_table_is_the_evaluation(data):
     table = metrics_table(data.evaluation)
     assert table.caption == "Scores on the half that calibrators have not seen (200 samples)"
-    assert table.heading[1:-2] == tuple(METRICS[metric].title for metric in SUMMARY_METRICS)
+    assert table.columns[1:-2] == tuple(METRICS[metric].title for metric in SUMMARY_METRICS)
     assert len(table.rows) == len(data.evaluation.methods)
-    for scores, (name, *cells, gap, changed) in zip(data.evaluation.methods, table.rows, strict=True):
+    for scores, row in zip(data.evaluation.methods, table.rows, strict=True):
+        name, *cells, gap, changed = row.cells
         assert name.text == scores.title
         assert [cell.value for cell in cells] == [scores.summary[metric].value for metric in SUMMARY_METRICS]
         assert gap.value == scores.gap
         assert float(gap.text.replace("−", "-")) == pytest.approx(100 * scores.gap, abs=0.005)
         assert (changed.value, changed.text) == (scores.labels_changed, f"{scores.labels_changed:,}")
     for column, metric in enumerate(SUMMARY_METRICS, 1):
-        values = [row[column].value for row in table.rows]
-        marked = [row[column].value for row in table.rows if "best" in row[column].mark]
+        values = [row.cells[column].value for row in table.rows]
+        marked = [row.cells[column].value for row in table.rows if "best" in row.cells[column].mark]
         assert (min if METRICS[metric].lower_is_better else max)(values) in marked
 
 
@@ -112,22 +113,22 @@ def test_metrics_table_on_all_samples_says_so(ensemble):
 
 def test_sources_table_has_accuracy_with_labels_only(data, unlabelled):
     table = sources_table(data)
-    assert table.heading[1] == "Accuracy"
+    assert table.columns[1] == "Accuracy"
     for source, row in zip(data.inspection.sources, table.rows, strict=True):
-        assert row[0].text == source.name
-        assert [cell.value for cell in row[1:5]] == [
+        assert row.cells[0].text == source.name
+        assert [cell.value for cell in row.cells[1:5]] == [
             source.accuracy,
             source.mean_confidence,
             source.mean_reliability,
             source.agreement,
         ]
-        assert row[5].value == source.missing
-    assert not any(row[0].notes for row in table.rows)  # trust is not about labels
+        assert row.cells[5].value == source.missing
+    assert not any(row.cells[0].notes for row in table.rows)  # trust is not about labels
     plain = sources_table(unlabelled)
-    least = [row[0].text for row in plain.rows if row[0].notes == ("trusted least",)]
+    least = [row.cells[0].text for row in plain.rows if row.cells[0].notes == ("trusted least",)]
     assert least == [unlabelled.inspection.sources[unlabelled.inspection.outlier].name]
-    assert "Accuracy" not in plain.heading
-    assert all(len(row) == len(plain.heading) for row in plain.rows)
+    assert "Accuracy" not in plain.columns
+    assert all(len(row.cells) == len(plain.columns) for row in plain.rows)
 
 
 def test_value_table_marks_the_smallest_subset(data):
@@ -135,55 +136,55 @@ def test_value_table_marks_the_smallest_subset(data):
     table = source_value_table(value)
     assert table.caption == f"What sources are worth to the mean, on {value.n_samples:,} held-out samples"
     for s, (source, row) in enumerate(zip(value.sources, table.rows, strict=True)):
-        assert row[3].value == source.nll_without.value
-        assert row[3].notes == (f"{source.nll_without.low:+.4f} to {source.nll_without.high:+.4f}",)
-        assert bool(row[0].notes) == (s in value.subset and len(value.subset) < len(value.sources))
+        assert row.cells[3].value == source.nll_without.value
+        assert row.cells[3].notes == (f"{source.nll_without.low:+.4f} to {source.nll_without.high:+.4f}",)
+        assert bool(row.cells[0].notes) == (s in value.subset and len(value.subset) < len(value.sources))
     everyone = dataclasses.replace(value, subset=tuple(range(len(value.sources))))
-    assert not any(row[0].notes for row in source_value_table(everyone).rows)
+    assert not any(row.cells[0].notes for row in source_value_table(everyone).rows)
 
 
 def test_reliability_table_has_a_row_per_bin(data):
     panel = data.reliability[0]
     table = reliability_table(panel)
     assert len(table.rows) == len(panel.counts)
-    assert sum(row[1].value for row in table.rows) == 200
+    assert sum(row.cells[1].value for row in table.rows) == 200
     empty = dataclasses.replace(panel, counts=(0,) * len(panel.counts))
-    assert {row[4].text for row in reliability_table(empty).rows} == {"–"}
+    assert {row.cells[4].text for row in reliability_table(empty).rows} == {"–"}
 
 
 def test_sweep_table_has_a_row_per_number_and_method(data):
     table = sweep_table(data)
-    assert [(row[0].value, *(cell.value for cell in row[2:])) for row in table.rows] == [
+    assert [(row.cells[0].value, *(cell.value for cell in row.cells[2:])) for row in table.rows] == [
         (point.n_sources, *(point.values[metric] for metric in SUMMARY_METRICS)) for point in data.sweep
     ]
 
 
 def test_risk_table_has_every_tenth_and_the_area(data):
     table = risk_table(data)
-    assert [row[0].text for row in table.rows] == [*(f"{p}%" for p in range(10, 101, 10)), "Area (AURC)"]
-    assert [cell.value for cell in table.rows[-1][1:]] == [curve.aurc for curve in data.risk]
+    assert [row.cells[0].text for row in table.rows] == [*(f"{p}%" for p in range(10, 101, 10)), "Area (AURC)"]
+    assert [cell.value for cell in table.rows[-1].cells[1:]] == [curve.aurc for curve in data.risk]
     errors = [1 - data.evaluation["mean"].summary["accuracy"].value] * 2
-    assert [row.value for row in table.rows[-2][1:3]] == pytest.approx(errors)  # all kept: the error rate
-    assert table.heading == ("Kept", *(curve.title for curve in data.risk))
+    assert [cell.value for cell in table.rows[-2].cells[1:3]] == pytest.approx(errors)  # all kept: the error rate
+    assert table.columns == ("Kept", *(curve.title for curve in data.risk))
 
 
 def test_disagreement_table_counts_every_sample(data, unlabelled, ensemble):
     table = disagreement_table(data)
-    assert table.heading == ("Confidence", "Median HV", "Right", "Wrong")
-    assert sum(row[2].value + row[3].value for row in table.rows) == ensemble.n_samples
+    assert table.columns == ("Confidence", "Median HV", "Right", "Wrong")
+    assert sum(row.cells[2].value + row.cells[3].value for row in table.rows) == ensemble.n_samples
     right = (ensemble.values.mean(axis=0).argmax(axis=1) == ensemble.labels).sum()
-    assert sum(row[2].value for row in table.rows) == right
+    assert sum(row.cells[2].value for row in table.rows) == right
     plain = disagreement_table(unlabelled)
-    assert plain.heading == ("Confidence", "Median HV", "Samples")
-    assert sum(row[2].value for row in plain.rows) == ensemble.n_samples
+    assert plain.columns == ("Confidence", "Median HV", "Samples")
+    assert sum(row.cells[2].value for row in plain.rows) == ensemble.n_samples
 
 
 def test_advice_table_marks_the_recommended_methods(data):
     table = advice_table(data.advice)
-    marked = [row[1].text for row in table.rows if row[1].mark == "best"]
+    marked = [row.cells[1].text for row in table.rows if row.cells[1].mark == "best"]
     assert len(marked) == 2
     assert len(table.rows) == len(data.advice.confidence.standings) + len(data.advice.distribution.standings)
-    assert {row[0].text for row in table.rows} == {"Confidence (ECE)", "Distribution (NLL)"}
+    assert {row.cells[0].text for row in table.rows} == {"Confidence (ECE)", "Distribution (NLL)"}
 
 
 # --- disputed samples
@@ -250,23 +251,21 @@ class Options:
 @pytest.mark.parametrize(("label", "outcome", "classes"), [(1, "right", (1,)), (0, "wrong", (0, 1)), (None, "", (1,))])
 def test_disputed_row_says_whether_the_mean_is_right(data, label, outcome, classes):
     sample = DisputedSample(7, 0.25, 1, 0.625, label, ((1, 2), (0, 1)), "q\x1b7")
-    (row,) = disputed_rows(dataclasses.replace(data, disputed=(sample,)))
+    (row,) = disputed_table(dataclasses.replace(data, disputed=(sample,))).rows
     names = data.inspection.data.class_names
-    assert (row.outcome, row.classes) == (outcome, classes)
-    assert "\x1b" not in row.cells[0].text
+    assert row.data == {"outcome": outcome, "classes": " ".join(map(str, classes))}
     assert [cell.text for cell in row.cells[1:4]] == ["0.250", names[1], "62.5%"]
     assert row.cells[-1].text == f"{names[1]} 2, {names[0]} 1"
     assert len(row.cells) == 7
     if label is not None:
         assert [cell.text for cell in row.cells[4:6]] == [names[label], outcome]
-    (unnamed,) = disputed_rows(
-        dataclasses.replace(data, disputed=(dataclasses.replace(sample, sample_id=None, sample=1234),))
-    )
-    assert (unnamed.cells[0].text, unnamed.cells[0].value) == ("1,234", 1234)
+    unnamed = dataclasses.replace(sample, sample_id=None, sample=1234)
+    (row,) = disputed_table(dataclasses.replace(data, disputed=(unnamed,))).rows
+    assert (row.cells[0].text, row.cells[0].value) == ("1,234", 1234)
 
 
 def test_rows_without_any_labels_are_shorter(unlabelled):
-    assert {len(row.cells) for row in disputed_rows(unlabelled)} == {5}
+    assert {len(row.cells) for row in disputed_table(unlabelled).rows} == {5}
 
 
 # --- what a report is about

@@ -88,7 +88,7 @@ def command(
             )
         if out is not None:
             calibration.calibrator.save(out)
-    output.table(*calibration.evaluation.rows(), title="Scored on the half that was not used to fit; errors in %")
+    output.table(calibration.as_table("Scored on the half that was not used to fit; errors in %"))
     evaluation, judged = calibration.evaluation, calibration.judged
     if calibration.chosen is not None:
         output.text(f"auto chose {calibration.chosen}.")
@@ -103,4 +103,4 @@ def command(
     for path in (out, report_path):
         if path is not None:
             output.text(f"Wrote {path}")
-    output.json({**calibration.to_dict(), "verdict": sentences[0], "out": out, "report": report_path})
+    output.json(calibration, verdict=sentences[0], out=out, report=report_path)

@@ -38,12 +38,10 @@ def command(methods: list[str] | None, splits: int, seed: int, as_json: bool, qu
             random_state=seed,
             progress=progress,
         )
-    output.table(
-        *comparison.rows(), title=f"{splits} random halves; errors and accuracy in %; * is the best of its column"
-    )
+    output.table(comparison.as_table())
     floor = comparison.floors.get("mean") or next(iter(comparison.floors.values()))
     output.text(
         f"Noise floor: ECE-KDE {100 * floor['ece_kde']:.2f}, ECE {100 * floor['ece']:.2f}, KS "
         f"{100 * floor['ks_error']:.2f}; an error near it is not evidence of miscalibration."
     )
-    output.json(comparison.to_dict())
+    output.json(comparison)

@@ -30,4 +30,4 @@ def command(everything: bool, as_json: bool, quiet: bool) -> None:
     output.text(
         f"Compiled {compiled.n_compiled} kernels and found {compiled.n_found} on disk; they are in {compiled.directory}"
     )
-    output.json(compiled.to_dict())
+    output.json(compiled)

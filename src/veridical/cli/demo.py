@@ -36,10 +36,10 @@ def command(out: str, jury: bool, as_json: bool, quiet: bool) -> None:
     evaluation = report.data.evaluation
     assert evaluation is not None  # the shipped ensemble has labels
     output.text(f"{predictions}")
-    output.table(*evaluation.rows(), title=f"Scored on {evaluation.protocol}; errors and accuracy in %")
+    output.table(evaluation.as_table(f"Scored on {evaluation.protocol}; errors and accuracy in %"))
     output.text(report.data.verdict)
     output.text(f"Wrote {out}")
-    output.json({**evaluation.to_dict(), "verdict": report.data.verdict, "out": out})
+    output.json(evaluation, verdict=report.data.verdict, out=out)
 
 
 def _run_jury(out: str, output: Output) -> None:
@@ -69,4 +69,4 @@ def _run_jury(out: str, output: Output) -> None:
         f"{100 * majority:.1f}%), and the mean confidence is {100 * confidence:.1f}%."
     )
     output.text(f"Wrote {out}")
-    output.json({**result.to_dict(), "accuracy": right, "majority_accuracy": majority, "out": out})
+    output.json(result, accuracy=right, majority_accuracy=majority, out=out)

@@ -99,13 +99,12 @@ def command(
             progress=progress,
             client=client,
         )
-    output.table(*evaluation.rows(), title=f"Scored on {evaluation.protocol}; errors and accuracy in %")
+    output.table(evaluation.as_table(f"Scored on {evaluation.protocol}; errors and accuracy in %"))
     for scores in evaluation.methods:
         if not scores.is_source and (floors or intervals):
-            heading, *rows = scores.summary.table()
-            output.table(heading, rows, title=scores.title)
+            output.table(scores.summary.as_table(scores.title))
     if getattr(predictions, "is_votes", False) and any(scores.is_source for scores in evaluation.methods):
         output.text(VOTES_NOTE)
     for note in evaluation.notes:
         output.text(f"Note: {note}")
-    output.json(evaluation.to_dict())
+    output.json(evaluation)

@@ -36,10 +36,10 @@ def _show_calibrator(path: str, output: Output) -> None:
     from veridical.evaluation import inspect_calibrator
 
     facts = inspect_calibrator(load_calibrator(path))
-    output.table(*facts.rows(), of_words=True)
+    output.table(facts.as_table(), of_words=True)
     if facts.candidates:
-        output.table(*facts.candidate_rows(), title="Candidates, cross-validated")
-    output.json(facts.to_dict())
+        output.table(facts.candidate_table("Candidates, cross-validated"))
+    output.json(facts)
 
 
 def _show_predictions(output: Output, **source: Any) -> None:
@@ -48,15 +48,15 @@ def _show_predictions(output: Output, **source: Any) -> None:
     predictions = read(**source)
     inspection = inspect(predictions)
     output.text(repr(predictions))
-    output.table(*inspection.rows(), title=inspection.caption)
+    output.table(inspection.as_table())
     if inspection.least_trusted:
         output.text(f"Trusted least, as it agrees least with the others: {inspection.least_trusted}")
     if inspection.value is not None:
-        output.table(*inspection.value.rows(), title=inspection.value.caption)
+        output.table(inspection.value.as_table())
         for sentence in inspection.value.sentences:
             output.text(sentence)
     for warning in inspection.warnings:
         output.text(f"Note: {warning}")
     if predictions.is_votes:
         output.text(VOTES_NOTE)
-    output.json(inspection.to_dict())
+    output.json(inspection)

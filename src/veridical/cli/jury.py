@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from veridical._tables import Table
 from veridical.cli.options import output_options, seed_option
 from veridical.cli.output import Output
 
@@ -66,7 +67,7 @@ def command(
     for path in (out, report_path):
         if path is not None:
             output.text(f"Wrote {path}")
-    output.json({**result.to_dict(), "out": out, "report": report_path})
+    output.json(result, out=out, report=report_path)
 
 
 def print_jury(result: object, output: Output) -> None:
@@ -79,11 +80,11 @@ def print_jury(result: object, output: Output) -> None:
     output.text(result.distinct_jurors_in_words())
     heading, rows = result.rows()
     title = f"Jurors by weight; {COLUMNS}; {DASH}"
-    output.table(heading, rows[:MOST_ROWS], title=title)
+    output.table(Table.of(heading, rows[:MOST_ROWS], title))
     _say_left_out(len(rows) - MOST_ROWS, "Not shown, with smaller weights", output)
     if result.jurors_to_check:
         rows = [[finding.juror, finding.text] for finding in result.jurors_to_check]
-        output.table(["juror", "finding"], rows[:MOST_FINDINGS], title="Jurors to look at", of_words=True)
+        output.table(Table.of(["juror", "finding"], rows[:MOST_FINDINGS], "Jurors to look at"), of_words=True)
         _say_left_out(len(rows) - MOST_FINDINGS, "Also to look at", output)
     for note in result.notes:
         output.text(note)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from veridical._tables import Table
 from veridical.cli.options import output_options
 from veridical.cli.output import Output
 
@@ -18,16 +19,16 @@ def command(as_json: bool, quiet: bool) -> None:
     from veridical.metrics import METRICS
 
     output = Output(as_json, quiet)
-    output.table(
-        ["combiner", "title", ""], [[name, info.title, info.summary] for name, info in COMBINERS.items()], of_words=True
-    )
-    rows = [
+    combiners = [[name, info.title, info.summary] for name, info in COMBINERS.items()]
+    fitted = [
         [name, method.title, method.summary + ("" if method.keeps_labels else "  May change labels.")]
         for name, method in calibrators().items()
     ]
-    output.table(["calibrator", "title", ""], rows, of_words=True)
+    metrics = [[name, metric.meaning] for name, metric in METRICS.items()]
+    output.table(Table.of(["combiner", "title", ""], combiners), of_words=True)
+    output.table(Table.of(["calibrator", "title", ""], fitted), of_words=True)
     output.text("Short names: " + ", ".join(f"{name} for {full}" for name, full in ALIASES.items()) + ".")
-    output.table(["metric", ""], [[name, metric.meaning] for name, metric in METRICS.items()], of_words=True)
+    output.table(Table.of(["metric", ""], metrics), of_words=True)
     output.json(
         {
             "schema": 1,

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from veridical._json import to_json
 from veridical._names import one_line, printable
 from veridical._progress import Progress
-from veridical._tables import columns_that_fit, shortened_cells
+from veridical._tables import Table, columns_that_fit, shortened_texts
 
 #: Width of tables, unless stdout is a terminal with another width.
 _WIDTH = 80
@@ -27,6 +27,13 @@ _WIDTH = 80
 _NAME_WIDTH = 11
 #: Spaces between columns.
 _GAP = 2
+
+
+class SupportsDict(Protocol):
+    """A result that can be written as JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
 
 
 class Output:
@@ -47,18 +54,18 @@ class Output:
         if not (self.as_json or self.quiet):
             print("\n".join(map(printable, text.splitlines())))
 
-    def table(
-        self, heading: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", *, of_words: bool = False
-    ) -> None:
+    def table(self, table: Table, *, of_words: bool = False) -> None:
         """Print a table, unless JSON is asked for: a column of names and columns of numbers, or of words that wrap.
 
         Numbers are never cut: if the columns do not fit, the same rows follow with the remaining columns.
         """
         if self.as_json or self.quiet:
             return
-        heading, *rows = [[printable(cell) for cell in shortened_cells(row)] for row in (heading, *rows)]
-        if title:
-            self._console.print(Text(one_line(title), style="table.title"))
+        heading, *rows = [
+            [printable(text) for text in shortened_texts(texts)] for texts in (table.columns, *table.texts())
+        ]
+        if table.caption:
+            self._console.print(Text(one_line(table.caption), style="table.title"))
         if of_words:
             self._print(_table_of_words(heading, rows))
             return
@@ -71,14 +78,15 @@ class Output:
             columns = [0, *(j + 1 for j in part)]
             self._print(_table_of_numbers([[row[j] for j in columns] for row in (heading, *rows)], names))
 
-    def _print(self, table: Table) -> None:
+    def _print(self, table: RichTable) -> None:
         self._console.print(table, crop=False)
         self._console.print()
 
-    def json(self, content: dict[str, Any]) -> None:
-        """Print the JSON document, if it is asked for."""
+    def json(self, result: SupportsDict | Mapping[str, Any], **more: Any) -> None:
+        """Print a result, and what the command adds to it, as a JSON document, if it is asked for."""
         if self.as_json:
-            print(to_json(content, indent=2))
+            content = result if isinstance(result, Mapping) else result.to_dict()
+            print(to_json({**content, **more}, indent=2))
 
     @contextmanager
     def progress(self) -> Iterator[Progress | None]:
@@ -93,11 +101,11 @@ class Output:
             yield lambda done, total, what: bar.update(task, completed=done, total=total, description=printable(what))
 
 
-def _empty_table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+def _empty_table() -> RichTable:
+    return RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
 
 
-def _table_of_words(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def _table_of_words(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> RichTable:
     """A column of names, and columns of words that wrap."""
     table = _empty_table()
     for j, column in enumerate(heading):
@@ -107,7 +115,7 @@ def _table_of_words(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Ta
     return table
 
 
-def _table_of_numbers(lines: Sequence[Sequence[str]], names: int) -> Table:
+def _table_of_numbers(lines: Sequence[Sequence[str]], names: int) -> RichTable:
     """A column of names that wrap at ``names`` characters, and columns of numbers; the first line is the heading."""
     table = _empty_table()
     widths = [names, *(max(cell_len(line[j]) for line in lines) for j in range(1, len(lines[0])))]

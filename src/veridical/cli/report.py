@@ -59,4 +59,4 @@ def command(
         report.figures(figures, format=figure_format)
     output.text(report.data.verdict)
     output.text(f"Wrote {out}")
-    output.json({**report.data.to_dict(), "out": out})
+    output.json(report.data, out=out)

@@ -129,7 +129,7 @@ def _write_table(make: Callable[..., Any], options: dict[str, Any]) -> None:
     else:
         write_atomically(out, text.encode())
         output.text(f"Wrote {out}")
-    output.json({**table.to_dict(), "out": out})
+    output.json(table, out=out)
 
 
 @command.command("table1")

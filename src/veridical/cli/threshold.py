@@ -35,6 +35,6 @@ def command(
     loaded = load_calibrator(calibrator)
     fresh = read(**source, default_kind=getattr(loaded, "kind_", None))
     threshold = choose_threshold(loaded, fresh, max_risk=max_risk, confidence_level=confidence_level)
-    output.table(*threshold.rows())
+    output.table(threshold.as_table(""))
     output.text(threshold.sentence)
-    output.json(threshold.to_dict())
+    output.json(threshold)

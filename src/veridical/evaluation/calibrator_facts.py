@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from veridical._names import shortened
-from veridical._tables import TableResult, html_table, text_table
+from veridical._tables import Table, TableResult, html_table, text_table
 from veridical.calibrate import Calibrator
 from veridical.calibrate.saving import describe
 from veridical.evaluation.scores import SCHEMA
@@ -93,8 +93,8 @@ class CalibratorFacts(TableResult):
             [name, _brief(value)] for name, value in facts.items() if value is not None
         ]
 
-    def candidate_rows(self) -> tuple[list[str], list[list[str]]]:
-        """Heading and rows of what "auto" tried; scores and their differences to the best, with standard errors."""
+    def candidate_table(self, caption: str = "") -> Table:
+        """What "auto" tried; scores and their differences to the best, with standard errors."""
         rows = [
             [
                 f"{row['method']} on {row['combine']}" + " *" * (f"{row['method']} on {row['combine']}" == self.chosen),
@@ -105,23 +105,19 @@ class CalibratorFacts(TableResult):
             ]
             for row in self.candidates
         ]
-        return ["candidate", "score", "behind", "±", "ECE-KDE (%)"], rows
+        return Table.of(["candidate", "score", "behind", "±", "ECE-KDE (%)"], rows, caption)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {"schema": SCHEMA, "type": "calibrator", **asdict(self)}
 
     def __str__(self) -> str:
-        tables = [text_table(*self.rows())]
-        if self.candidates:
-            tables.append(text_table(*self.candidate_rows()))
-        return "\n\n".join(tables)
+        candidates = f"\n\n{text_table(self.candidate_table())}" if self.candidates else ""
+        return super().__str__() + candidates
 
     def _repr_html_(self) -> str:
-        tables = [html_table(*self.rows())]
-        if self.candidates:
-            tables.append(html_table(*self.candidate_rows(), caption="Candidates"))
-        return "".join(tables)
+        candidates = html_table(self.candidate_table("Candidates")) if self.candidates else ""
+        return super()._repr_html_() + candidates
 
 
 def inspect_calibrator(calibrator: Calibrator) -> CalibratorFacts:

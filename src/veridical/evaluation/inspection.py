@@ -137,13 +137,8 @@ class Inspection(TableResult):
             return ""
         return self.sources[self.outlier].name
 
-    @property
-    def caption(self) -> str:
-        """What the table is about."""
-        return f"{self.data.n_sources} sources, all {self.data.n_samples:,} samples; in %"
-
     def _caption(self) -> str:
-        return self.caption
+        return f"{self.data.n_sources} sources, all {self.data.n_samples:,} samples; in %"
 
     def _records(self) -> list[dict[str, Any]]:
         return [asdict(source) for source in self.sources]

@@ -242,16 +242,11 @@ class SourceValues(TableResult):
         ]
         return heading, rows
 
-    @property
-    def caption(self) -> str:
-        """What the table is about."""
+    def _caption(self) -> str:
         return (
             f"What sources are worth, on the half of the samples ({self.n_samples:,}) that nothing was chosen on; "
             "* is in the smallest subset that is not worse than all"
         )
-
-    def _caption(self) -> str:
-        return self.caption
 
     def _records(self) -> list[dict[str, Any]]:
         return [

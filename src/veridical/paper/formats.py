@@ -1,52 +1,123 @@
-"""Tables as text: for the terminal, Markdown, CSV, LaTeX and JSON."""
+"""The paper's tables as text: for the terminal, Markdown, CSV, LaTeX and JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
-import re
+import math
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from veridical._json import to_json
-from veridical._tables import columns_that_fit
-from veridical.paper.layout import Cell, Line, headings, lines_of, verdict_title, verdicts
-from veridical.paper.tables import Row, Table, Value
+from veridical._tables import (
+    Cell,
+    Row,
+    Table,
+    columns_that_fit,
+    escape_latex,
+    escape_markdown,
+    latex_table,
+    markdown_table,
+    text_table,
+    text_widths,
+)
+from veridical.metrics.registry import METRICS
+from veridical.paper.tables import Row as PaperRow
+from veridical.paper.tables import Table as PaperTable
+from veridical.paper.tables import Value, column_title, decimals
 from veridical.predictions.validation import check_choice, check_type
 
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{mark: f"\\{mark}" for mark in "&%$#_"},
-}
-_LATEX_ARROWS = {"↓": r"$\downarrow$", "↑": r"$\uparrow$"}
-
-_RULE = "─"
-#: The terminal's width, and what is left free between columns.
+#: The terminal's width, and the space between columns.
 _WIDTH, _GAP = 80, 2
+_LATEX_HEADS = {
+    "ensemble": "Ensemble",
+    "sources": "$S$",
+    "method": "Method",
+    "ECE-KDE ↓": r"ECE\textsuperscript{\emph{KDE}}$\downarrow$",
+}
 
 
-def to_terminal(table: Table) -> str:
+def number(metric: str, value: float | None, *, signed: bool = False) -> str:
+    """A figure as the paper prints it: percent for errors and accuracy, and its number of decimals."""
+    if value is None:
+        return ""
+    if not signed or not math.isfinite(value):
+        return METRICS[metric].number(value, decimals(metric))
+    text = f"{METRICS[metric].scaled(value):+.{decimals(metric)}f}"
+    # A difference that is printed as zero has no sign.
+    return text.lstrip("+-") if float(text) == 0 else text
+
+
+def _published(metric: str, value: Value) -> Cell:
+    published = value.published
+    if published is None:
+        return Cell()
+    return Cell(number(metric, published.mean), spread=number(metric, published.std))
+
+
+def _interval(metric: str, value: Value) -> Cell:
+    if value.low is None or value.high is None:
+        return Cell()
+    return Cell(f"{number(metric, value.low)} to {number(metric, value.high)}")
+
+
+#: The lines below a method's own figures.
+_NOTES: dict[str, Callable[[str, Value], Cell]] = {
+    "paper": _published,
+    "difference": lambda metric, value: Cell(number(metric, value.difference, signed=True)),
+    "floor": lambda metric, value: Cell(number(metric, value.floor)),
+    "95%": _interval,
+}
+
+
+def as_table(table: PaperTable) -> Table:
+    """The numbers as text: the ensemble, the number of sources, the method, and its figures."""
+    arrows = {metric: "↓" if METRICS[metric].lower_is_better else "↑" for metric in table.metrics}
+    columns = ["ensemble", "sources", "method", *(f"{column_title(m)} {arrow}" for m, arrow in arrows.items())]
+    rows = tuple(row for one in table.rows for row in _rows_of(one, table.metrics))
+    return Table(tuple(columns), rows, table.title, n_names=3)
+
+
+def _rows_of(row: PaperRow, metrics: tuple[str, ...]) -> Iterator[Row]:
+    """A method's own figures, then the lines below them."""
+    group = f"{row.name}, {row.sources} source{'s' * (row.sources != 1)}"
+    values = [(metric, row.values[metric]) for metric in metrics]
+    own = [Cell(number(m, v.mean), spread=number(m, v.std), mark="best" * v.best) for m, v in values]
+    yield Row((Cell(str(row.name)), Cell(str(row.sources)), Cell(row.shown_method), *own), group)
+    for label, make_cell in _NOTES.items():
+        cells = [make_cell(metric, value) for metric, value in values]
+        if any(cell.text for cell in cells):
+            yield Row((Cell(), Cell(), Cell(label), *cells), group, is_note=True)
+
+
+def verdict_table(table: PaperTable) -> Table:
+    """The methods that really are better than others, by their paired comparisons."""
+    beaten_by: dict[tuple[str, str, str, str], list[str]] = {}
+    for pair in table.comparisons:
+        if pair.better is not None:
+            beaten = pair.b if pair.better == pair.a else pair.a
+            key = str(pair.name), str(pair.sources), column_title(pair.metric), pair.better
+            beaten_by.setdefault(key, []).append(beaten)
+    rows = [[*key, ", ".join(beaten)] for key, beaten in beaten_by.items()]
+    n_real = sum(pair.better is not None for pair in table.comparisons)
+    caption = f"Real differences: {n_real} of {len(table.comparisons)} pairs"
+    return Table.of(["ensemble", "sources", "metric", "method", "is better than"], rows, caption)
+
+
+def to_terminal(table: PaperTable) -> str:
     """Plain text within 80 columns, a wide table as several; the best of each group has an asterisk."""
     printed = [*_wrapped(table.title), ""]
-    for part in _parts(table):
-        printed += [*_terminal_lines(table, part), ""]
+    for part in _parts(as_table(table)):
+        printed += [text_table(part, star="*", width=_WIDTH), ""]
     printed += ["* best of its group"]
     printed += [line for note in table.notes for line in _wrapped(note)]
+    verdicts = verdict_table(table)
     if table.comparisons:
-        printed += ["", verdict_title(table)]
-    for verdict in verdicts(table):
-        beaten = ", ".join(verdict.beats)
-        where = f"{verdict.ensemble}, {verdict.sources} sources, {verdict.metric}"
-        printed += _wrapped(f"{where}: {verdict.method} is better than {beaten}", indent=2)
+        printed += ["", verdicts.caption]
+    for ensemble, sources, metric, method, beaten in verdicts.texts():
+        printed += _wrapped(f"{ensemble}, {sources} sources, {metric}: {method} is better than {beaten}", indent=2)
     return "\n".join(printed) + "\n"
 
 
@@ -58,162 +129,39 @@ def _wrapped(text: str, indent: int = 0) -> list[str]:
     ) or [""]
 
 
-def _parts(table: Table) -> list[range]:
-    """The columns of each of the tables that this one is printed as."""
-    lines = [line for row in table.rows for line in lines_of(table, row)]
-    widths = [_GAP + width for width in _widths(_heads(table), lines)]
-    return columns_that_fit(widths, _WIDTH - _label_width(lines))
+def _parts(table: Table) -> list[Table]:
+    """The tables that a wide one is printed as, with the ensembles as titles of groups."""
+    table = replace(table, columns=("", "", "", *table.columns[3:]))
+    label, *widths = text_widths(table.part(range(2, len(table.columns))), "*")
+    parts = columns_that_fit([_GAP + width for width in widths], _WIDTH - label)
+    return [table.part([2, *(j + 3 for j in part)]) for part in parts]
 
 
-def _terminal_lines(table: Table, part: range) -> Iterator[str]:
-    """Heading and groups of rows, with some of the columns; lines that are empty in these are left out."""
-    blocks = [
-        (_group_title(group[0]), [line for row in group for line in _lines_in(table, row, part)])
-        for group in table.groups()
-    ]
-    lines = [line for _, block in blocks for line in block]
-    heads = [_heads(table)[j] for j in part]
-    first, widths = _label_width(lines), _widths(heads, lines)
-    yield " " * first + "".join(f"{'':{_GAP}}{head:>{size}}" for head, size in zip(heads, widths, strict=True))
-    for title, block in blocks:
-        *others, last = _wrapped(f"{_RULE * 2} {title}")
-        yield from others
-        yield f"{last} ".ljust(first + sum(widths) + _GAP * len(widths), _RULE)[:_WIDTH]
-        for line in block:
-            cells = "".join(f"{'':{_GAP}}{_plain(cell):>{size}}" for cell, size in zip(line.cells, widths, strict=True))
-            yield f"{_label(line):<{first}}{cells}".rstrip()
-
-
-def _lines_in(table: Table, row: Row, part: range) -> Iterator[Line]:
-    for line in lines_of(table, row):
-        cells = tuple(line.cells[j] for j in part)
-        if line.is_main or any(cell.text for cell in cells):
-            yield replace(line, cells=cells)
-
-
-def _heads(table: Table) -> list[str]:
-    return [f"{title} {arrow}" for title, arrow in headings(table)]
-
-
-def _widths(heads: Sequence[str], lines: Sequence[Line]) -> list[int]:
-    return [max([len(head), *(len(_plain(line.cells[j])) for line in lines)]) for j, head in enumerate(heads)]
-
-
-def _label(line: Line) -> str:
-    return line.label if line.is_main else f"  {line.label}"
-
-
-def _label_width(lines: Sequence[Line]) -> int:
-    return max((len(_label(line)) for line in lines), default=0)
-
-
-def _group_title(row: Row) -> str:
-    return f"{row.name}, {row.sources} source{'s' * (row.sources != 1)}"
-
-
-def _plain(cell: Cell) -> str:
-    spread = f" ± {cell.spread}" if cell.spread else ""
-    # Numbers stay aligned whether or not they are starred.
-    return f"{cell.text}{spread}{'*' if cell.best else ' '}" if cell.text else " "
-
-
-def to_markdown(table: Table) -> str:
+def to_markdown(table: PaperTable) -> str:
     """A Markdown table; the best of each group is bold."""
-    heads = ["ensemble", "sources", "method", *(f"{title} {arrow}" for title, arrow in headings(table))]
-    printed = [f"**{_escape_markdown(table.title)}**", "", _markdown_row(heads)]
-    printed.append(_markdown_row(["---", "---:", "---", *("---:" for _ in table.metrics)]))
-    for row in table.rows:
-        for line in lines_of(table, row):
-            where = [_escape_markdown(str(row.name)), str(row.sources)] if line.is_main else ["", ""]
-            label = _escape_markdown(line.label) if line.is_main else f"*{line.label}*"
-            printed.append(_markdown_row([*where, label, *(_markdown_cell(cell) for cell in line.cells)]))
+    printed = [f"**{escape_markdown(table.title)}**", "", markdown_table(as_table(table))]
     printed += [item for note in table.notes for item in ("", note)]
     if table.comparisons:
-        printed += ["", f"**{verdict_title(table)}**", ""]
-        printed.append(_markdown_row(["ensemble", "sources", "metric", "method", "is better than"]))
-        printed.append("| --- | ---: | --- | --- | --- |")
-        printed += [
-            _markdown_row(
-                [
-                    _escape_markdown(item.ensemble),
-                    str(item.sources),
-                    item.metric,
-                    _escape_markdown(item.method),
-                    ", ".join(item.beats),
-                ]
-            )
-            for item in verdicts(table)
-        ]
+        verdicts = verdict_table(table)
+        printed += ["", f"**{verdicts.caption}**", "", markdown_table(verdicts)]
     return "\n".join(printed) + "\n"
 
 
-def _markdown_row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _markdown_cell(cell: Cell) -> str:
-    text = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text
-    return f"**{text}**" if cell.best else text
-
-
-def _escape_markdown(text: str) -> str:
-    """Names of files without Markdown in them."""
-    for mark in "\\`*_|<>[]":
-        text = text.replace(mark, f"\\{mark}")
-    return text.replace("\n", " ")
-
-
-def to_latex(table: Table) -> str:
+def to_latex(table: PaperTable) -> str:
     """A ``table`` environment; the document needs ``\\usepackage{booktabs}``.
 
     Characters outside ASCII in file names become question marks: which of them a document can set depends on it.
     """
-    heads = [f"{_latex_title(title)}{_LATEX_ARROWS[arrow]}" for title, arrow in headings(table)]
     lines = [
         r"\begin{table}[ht]",
         r"  \centering",
         rf"  \caption{{{escape_latex(table.title)}. The best of each group is bold.}}",
         rf"  \label{{tab:veridical-{table.name}}}",
         r"  \small",
-        rf"  \begin{{tabular}}{{@{{}}lrl{'r' * len(heads)}@{{}}}}",
-        r"    \toprule",
-        _latex_row(["Ensemble", "$S$", "Method", *heads]),
+        textwrap.indent(latex_table(as_table(table), _LATEX_HEADS), "  "),
+        r"\end{table}",
     ]
-    for group in table.groups():
-        lines.append(r"    \midrule")
-        for k, row in enumerate(group):
-            for line in lines_of(table, row):
-                first = line.is_main and k == 0
-                where = [escape_latex(str(row.name)), str(row.sources)] if first else ["", ""]
-                label = escape_latex(line.label) if line.is_main else rf"\quad\textit{{{escape_latex(line.label)}}}"
-                lines.append(_latex_row([*where, label, *(_latex_cell(cell) for cell in line.cells)]))
-    lines += [r"    \bottomrule", r"  \end{tabular}", r"\end{table}"]
     return "\n".join(lines) + "\n"
-
-
-def _latex_row(cells: list[str]) -> str:
-    return f"    {' & '.join(cells)} \\\\"
-
-
-def _latex_cell(cell: Cell) -> str:
-    # A minus sign is one only in mathematics.
-    text = f"${cell.text}$" if re.match(r"^[-+]?\d", cell.text) and not cell.best else cell.text
-    if " to " in cell.text:
-        low, high = cell.text.split(" to ")
-        text = f"${low}$--${high}$"
-    if cell.spread:
-        text = f"{cell.text}{{\\scriptsize$\\pm${cell.spread}}}"
-    return rf"\textbf{{{text}}}" if cell.best else text
-
-
-def _latex_title(title: str) -> str:
-    return r"ECE\textsuperscript{\emph{KDE}}" if title == "ECE-KDE" else escape_latex(title)
-
-
-def escape_latex(text: str) -> str:
-    """Text that TeX prints as it is."""
-    plain = re.sub(r"[^\x20-\x7e]", "?", text)
-    return "".join(_LATEX_SPECIAL.get(mark, mark) for mark in plain)
 
 
 #: Suffix of a column -> its content.
@@ -230,7 +178,7 @@ _CSV_COLUMNS: dict[str, Callable[[Value], Any]] = {
 }
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: PaperTable) -> str:
     """One line per row at full precision; columns that would be empty throughout are left out."""
     columns: dict[str, list[Any]] = {}
     for metric in table.metrics:
@@ -248,12 +196,12 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def table_to_json(table: Table) -> str:
+def table_to_json(table: PaperTable) -> str:
     """Everything, at full precision; an infinite NLL is "infinity"."""
     return to_json(table.to_dict(), indent=1) + "\n"
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {
+FORMATS: dict[str, Callable[[PaperTable], str]] = {
     "terminal": to_terminal,
     "markdown": to_markdown,
     "csv": to_csv,
@@ -264,7 +212,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 SUFFIXES = {"terminal": ".txt", "markdown": ".md", "csv": ".csv", "latex": ".tex", "json": ".json"}
 
 
-def format_table(table: Table, form: str = "terminal") -> str:
+def format_table(table: PaperTable, form: str = "terminal") -> str:
     """A table as text.
 
     Parameters
@@ -283,5 +231,5 @@ def format_table(table: Table, form: str = "terminal") -> str:
     >>> print(paper.format_table(table, "csv").splitlines()[1][:22])
     CIFAR10,ResNet8,deep,2
     """
-    check_type(table, Table, "the table", "what veridical.paper.table1 returns")
+    check_type(table, PaperTable, "the table", "what veridical.paper.table1 returns")
     return FORMATS[check_choice(form, FORMATS, "format")](table)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
+from markupsafe import Markup
+
 from veridical._atomic import as_path, storage_errors, write_atomically
 from veridical._outputs import check_outputs, check_report_target
 from veridical._progress import Progress, check_progress
+from veridical._tables import html_table
 from veridical._templates import html_template
 from veridical._version import __version__
 from veridical.paper.ensembles import Ensemble, open_ensembles
@@ -20,8 +23,7 @@ from veridical.paper.figure_2 import draw_figure2
 from veridical.paper.figure_3 import bins_before_after, draw_figure3
 from veridical.paper.figure_a import disagreement_by_score, draw_figure_a
 from veridical.paper.figure_files import figure_bytes
-from veridical.paper.formats import FORMATS, SUFFIXES
-from veridical.paper.layout import headings, lines_of, verdict_title, verdicts
+from veridical.paper.formats import FORMATS, SUFFIXES, as_table, verdict_table
 from veridical.paper.table_1 import table1
 from veridical.paper.tables import Table
 from veridical.paper.tables_2_to_4 import posthoc_tables
@@ -203,19 +205,21 @@ def _render_page(ensembles: Sequence[Ensemble], tables: Sequence[Table], setting
     return html_template(files("veridical.paper"), "index.html.j2").render(
         version=__version__,
         ensembles=[(str(ensemble.name), repr(ensemble.predictions)) for ensemble in ensembles],
-        tables=[
-            {
-                "table": table,
-                "number": table.name.removeprefix("table"),
-                "heads": headings(table),
-                "groups": [[list(lines_of(table, row)) for row in group] for group in table.groups()],
-                "verdict_title": verdict_title(table),
-                "verdicts": verdicts(table),
-            }
-            for table in tables
-        ],
+        tables=[_on_page(table) for table in tables],
         suffixes=list(SUFFIXES.values()),
         figures=[(name, title, text) for name, (title, text) in _FIGURES.items()],
         figure_formats=FIGURE_FORMATS,
         settings={key: value for key, value in settings.items() if value is not None},
     )
+
+
+def _on_page(table: Table) -> dict[str, Any]:
+    """A table and its comparisons as HTML."""
+    numbers, verdicts = as_table(table), verdict_table(table)
+    return {
+        "table": table,
+        "number": table.name.removeprefix("table"),
+        "html": Markup(html_table(numbers.part(range(2, len(numbers.columns))))),
+        "verdicts": verdicts,
+        "verdicts_html": Markup(html_table(replace(verdicts, caption=""))),
+    }

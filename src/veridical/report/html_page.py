@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 from importlib.resources import files
 from typing import Any
 
@@ -12,6 +13,7 @@ from markupsafe import Markup
 
 from veridical._json import to_json
 from veridical._names import printable
+from veridical._tables import Table, html_table
 from veridical._templates import html_template
 from veridical.metrics import METRICS, SUMMARY_METRICS
 from veridical.plots.calibration import count_legend
@@ -34,7 +36,7 @@ from veridical.report.svg import inline_svg
 from veridical.report.tables import (
     advice_table,
     disagreement_table,
-    disputed_rows,
+    disputed_table,
     metric_text,
     metrics_table,
     reliability_table,
@@ -46,6 +48,8 @@ from veridical.report.tables import (
 )
 from veridical.report.verdict import percent, stands_apart
 
+#: Longer tables scroll.
+_MOST_ROWS = 12
 _TEMPLATES = files("veridical.report").joinpath("templates")
 #: Colours of the page around them.
 PAGE_COLOURS = {
@@ -116,6 +120,14 @@ def json_for_script(content: Any) -> Markup:
     return Markup(to_json(content).translate(_UNSAFE_IN_SCRIPT))
 
 
+def scrolled_table(table: Table, id: str) -> Markup:
+    """A table in a region that scrolls; a long one has a limited height."""
+    tall = " tall" if len(table.rows) > _MOST_ROWS else ""
+    label = html.escape(table.caption)
+    region = f'<div class="scroll{tall}" role="region" aria-label="{label}" tabindex="0">'
+    return Markup(f"{region}\n{html_table(table, id)}\n</div>")
+
+
 def _tiles(data: ReportData) -> list[tuple[str, str, str]]:
     """(what, value, note) of the few numbers that come first."""
     facts = data.inspection.data
@@ -167,7 +179,7 @@ def _calibration(data: ReportData) -> dict[str, Any] | None:
             "title": shown_title(panel.method),
             "binning": panel.binning,
             "svg": inline_svg(draw_reliability(data, panel)),
-            "table": reliability_table(panel),
+            "table": scrolled_table(reliability_table(panel), f"bins-{panel.method}-{panel.binning}"),
             "scores": data.evaluation[panel.method],
         }
         for panel in data.reliability
@@ -178,8 +190,8 @@ def _calibration(data: ReportData) -> dict[str, Any] | None:
         "methods": [(m, shown_title(m)) for m in dict.fromkeys(p.method for p in data.reliability) if m != "mean"],
         "chosen": data.method,
         "legends": {binning: count_legend(most_in_bin(data, binning)) for binning in ("mass", "width")},
-        "table": metrics_table(data.evaluation),
-        "advice": None if data.advice is None else advice_table(data.advice),
+        "table": scrolled_table(metrics_table(data.evaluation), "metrics-table"),
+        "advice": None if data.advice is None else scrolled_table(advice_table(data.advice), "advice-table"),
     }
 
 
@@ -187,13 +199,13 @@ def _sources(data: ReportData) -> dict[str, Any]:
     value = data.inspection.value
     several, comparable = data.inspection.data.n_sources > 1, has_agreement(data)
     return {
-        "table": sources_table(data),
+        "table": scrolled_table(sources_table(data), "sources-table"),
         "scatter": inline_svg(draw_sources(data)) if several else None,
         "agreement": inline_svg(draw_agreement(data)) if comparable else None,
         "legend": agreement_legend(data) if comparable else [],
         "stands_apart": stands_apart(data.inspection),
         "value": None if value is None else inline_svg(draw_source_value(data)),
-        "value_table": None if value is None else source_value_table(value),
+        "value_table": None if value is None else scrolled_table(source_value_table(value), "value-table"),
         "value_sentences": [] if value is None else [printable(sentence) for sentence in value.sentences],
         "equal_share": data.inspection.equal_share,
         "least": printable(data.inspection.least_trusted),
@@ -210,7 +222,7 @@ def _sweep(data: ReportData) -> dict[str, Any] | None:
     return {
         "series": [(method, shown_title(method), roles[method]) for method in methods],
         "figures": [(METRICS[metric].title, inline_svg(draw_sweep(data, metric))) for metric in SUMMARY_METRICS],
-        "table": sweep_table(data),
+        "table": scrolled_table(sweep_table(data), "sweep-table"),
     }
 
 
@@ -221,7 +233,7 @@ def _disagreement(data: ReportData) -> dict[str, Any] | None:
     return {
         "right": inline_svg(draw_disagreement(data, "right")),
         "wrong": None if data.evaluation is None else inline_svg(draw_disagreement(data, "wrong")),
-        "table": disagreement_table(data),
+        "table": scrolled_table(disagreement_table(data), "disagreement-table"),
         "correlation": f"{correlation:.2f}".replace("-", "−") if correlation == correlation else None,
     }
 
@@ -233,17 +245,19 @@ def _risk(data: ReportData) -> dict[str, Any] | None:
     return {
         "svg": inline_svg(draw_risk(data)),
         "series": [(curve.ranking, curve.title, roles[curve.ranking]) for curve in data.risk],
-        "table": risk_table(data),
+        "table": scrolled_table(risk_table(data), "risk-table"),
     }
 
 
 def _disputed(data: ReportData) -> dict[str, Any]:
-    rows = disputed_rows(data)
     names = [printable(name) for name in data.inspection.data.class_names]
-    present = sorted({label for row in rows for label in row.classes})
-    heading = ["Sample", "HV", "Prediction", "Confidence"]
-    heading += ["Label", "Outcome"] if data.evaluation is not None else []
-    return {"rows": rows, "classes": [(label, names[label]) for label in present], "heading": [*heading, "Votes"]}
+    labels = [(sample.prediction, sample.label) for sample in data.disputed]
+    present = sorted({label for pair in labels for label in pair if label is not None})
+    return {
+        "table": scrolled_table(disputed_table(data), "disputed-table"),
+        "n_rows": len(data.disputed),
+        "classes": [(label, names[label]) for label in present],
+    }
 
 
 def _run(data: ReportData) -> dict[str, Any]:

@@ -11,15 +11,15 @@ from markupsafe import Markup
 from veridical._atomic import write_atomically
 from veridical._names import printable
 from veridical._outputs import check_outputs, check_report_target
+from veridical._tables import Table
 from veridical.jury import JuryResult
 from veridical.jury.pairs import LEAST_VOTES
 from veridical.jury.result import DASH
 from veridical.metrics import reliability_curve
 from veridical.plots.calibration import count_legend, reliability_diagram
 from veridical.plots.sources import dependence_matrix, matrix_legend
-from veridical.report.html_page import page_resource, page_template, theme_css
+from veridical.report.html_page import page_resource, page_template, scrolled_table, theme_css
 from veridical.report.svg import Drawing, inline_svg, new_axes
-from veridical.report.tables import text_table
 
 #: The matrix shows at most so many jurors, those with the most votes; tables show so many rows.
 _MOST_IN_MATRIX, _MOST_JURORS, _MOST_ITEMS = 60, 2000, 25
@@ -44,13 +44,18 @@ def render_jury(result: JuryResult, title: str = "The jury") -> str:
         style=Markup(theme_css() + "\n" + page_resource("page.css")),
         tiles=_tiles(result),
         notes=[printable(note) for note in result.notes],
-        jurors=text_table(f"Jurors by weight; {DASH}", heading, rows),
+        jurors=scrolled_table(Table.of(heading, rows, f"Jurors by weight; {DASH}"), "juror-table"),
+        has_right="right" in heading,
         n_left_out=n_left_out,
-        findings=text_table("Jurors to look at", ["juror", "finding"], findings) if findings else None,
+        findings=scrolled_table(Table.of(["juror", "finding"], findings, "Jurors to look at"), "findings-table")
+        if findings
+        else None,
         **_matrix(result),
         reliability=_reliability(result),
         n_in_matrix=min(len(result.jurors), _MOST_IN_MATRIX),
-        uncertain=text_table("Answers with the lowest confidence", _UNCERTAIN, _uncertain(result)),
+        uncertain=scrolled_table(
+            Table.of(_UNCERTAIN, _uncertain(result), "Answers with the lowest confidence"), "uncertain-table"
+        ),
     )
 
 

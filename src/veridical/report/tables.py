@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-from veridical._names import printable
-from veridical.evaluation import Evaluation, MethodScores
+from veridical._tables import Cell, Row, Table
+from veridical.evaluation import Evaluation
 from veridical.evaluation.advice import Advice, advice_row
 from veridical.evaluation.curves import ReliabilityPanel
 from veridical.evaluation.methods import resolve_method
@@ -26,41 +24,12 @@ def metric_text(metric: str, value: float, *, unit: bool = True) -> str:
     return METRICS[metric].text(value).replace(" %", "%" if unit else "")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Text, what to sort by, smaller lines below, and classes of the style sheet."""
-
-    text: str
-    value: float | str
-    notes: tuple[str, ...] = ()
-    mark: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A caption, headings, and rows whose first cell is their heading."""
-
-    caption: str
-    heading: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    sortable: bool = False
-
-
-def _text(value: str) -> Cell:
-    return Cell(printable(value), printable(value))
-
-
 def _number(value: float, text: str) -> Cell:
-    return Cell(text if math.isfinite(value) else "–", value if math.isfinite(value) else "")
+    return Cell(text, value) if math.isfinite(value) else Cell("–", "")
 
 
 def _percent(value: float | None, digits: int = 1) -> Cell:
     return Cell("–", "") if value is None else _number(value, f"{100 * value:.{digits}f}%")
-
-
-def text_table(caption: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table of cells that are text already."""
-    return Table(caption, tuple(heading), tuple(tuple(map(_text, row)) for row in rows))
 
 
 def metrics_table(evaluation: Evaluation) -> Table:
@@ -71,15 +40,11 @@ def metrics_table(evaluation: Evaluation) -> Table:
         cells = [_metric_cell(scores.summary[metric], best[metric]) for metric in SUMMARY_METRICS]
         gap = Cell(f"{100 * scores.gap:+.2f}".replace("-", "−"), scores.gap)
         changed = Cell(f"{scores.labels_changed:,}", scores.labels_changed)
-        rows.append((_text(_title(scores)), *cells, gap, changed))
+        rows.append([Cell(scores.title), *cells, gap, changed])
     heading = ("Method", *(METRICS[metric].title for metric in SUMMARY_METRICS), "Gap (points)", "Labels changed")
     where = "all samples" if evaluation.protocol == "all samples" else "the half that calibrators have not seen"
     n_samples = evaluation["mean"].summary.n_samples
-    return Table(f"Scores on {where} ({n_samples:,} samples)", heading, tuple(rows), sortable=True)
-
-
-def _title(scores: MethodScores) -> str:
-    return scores.title
+    return Table.of(heading, rows, f"Scores on {where} ({n_samples:,} samples)", sortable=True)
 
 
 def _best(evaluation: Evaluation, metric: str) -> float:
@@ -101,7 +66,7 @@ def _metric_cell(row: SummaryRow, best: float) -> Cell:
     mark = " ".join(name for name, holds in (("best", is_best), ("at-floor", at_floor)) if holds)
     if not math.isfinite(row.value):
         return Cell("infinite", 1e300)
-    return Cell(text, row.value, tuple(notes), mark)
+    return Cell(text, row.value, notes=tuple(notes), mark=mark)
 
 
 def advice_table(advice: Advice) -> Table:
@@ -112,37 +77,35 @@ def advice_table(advice: Advice) -> Table:
         for standing in choice.standings:
             _, method, value, behind, equal = advice_row(choice, standing)
             note = ("simplest of the best",) if standing.method == choice.recommended else ()
-            name = Cell(printable(method), printable(method), note, "best" if note else "")
+            name = Cell(method, notes=note, mark="best" if note else "")
             cells = (_number(standing.value, value.replace(" %", "%")), Cell(behind or "–", standing.behind))
-            rows.append((_text(titles[choice.question]), name, *cells, Cell(equal, equal)))
+            rows.append((titles[choice.question], name, *cells, equal))
     heading = ("Question", "Method", "Value", "Behind the best (95%)", "As good as the best")
-    return Table(f"Paired comparison on {advice.n_samples:,} held-out samples", heading, tuple(rows))
+    return Table.of(heading, rows, f"Paired comparison on {advice.n_samples:,} held-out samples")
 
 
 def sources_table(data: ReportData) -> Table:
     """One row per source."""
-    labelled = data.evaluation is not None
-    heading = ["Source", "Accuracy", "Mean confidence", "Mean reliability", "Agrees with the mean", "Missing"]
+    accuracy = ("Accuracy",) if data.evaluation is not None else ()
+    heading = ("Source", *accuracy, "Mean confidence", "Mean reliability", "Agrees with the mean", "Missing")
     rows = []
     for s, source in enumerate(data.inspection.sources):
         least = s == data.inspection.outlier and data.inspection.least_trusted != ""
-        name = Cell(printable(source.name), printable(source.name), ("trusted least",) if least else ())
         cells = [
-            name,
-            _percent(source.accuracy, 2),
+            Cell(source.name, notes=("trusted least",) if least else ()),
+            *(_percent(source.accuracy, 2) for _ in accuracy),
             _percent(source.mean_confidence, 2),
             _percent(source.mean_reliability, 2),
             _percent(source.agreement, 2),
             Cell(f"{source.missing:,}", source.missing),
         ]
-        rows.append(tuple(cell for k, cell in enumerate(cells) if labelled or k != 1))
-    shown = tuple(title for k, title in enumerate(heading) if labelled or k != 1)
-    return Table(f"Sources, on all {data.inspection.data.n_samples:,} samples", shown, tuple(rows), sortable=True)
+        rows.append(cells)
+    return Table.of(heading, rows, f"Sources, on all {data.inspection.data.n_samples:,} samples", sortable=True)
 
 
 def _effect(effect: Effect, scale: float, digits: int) -> Cell:
     low, high = (f"{scale * end:+.{digits}f}" for end in (effect.low, effect.high))
-    return Cell(f"{scale * effect.value:+.{digits}f}", effect.value, (f"{low} to {high}",))
+    return Cell(f"{scale * effect.value:+.{digits}f}", effect.value, notes=(f"{low} to {high}",))
 
 
 def source_value_table(value: SourceValues) -> Table:
@@ -152,7 +115,7 @@ def source_value_table(value: SourceValues) -> Table:
         without, points = source.nll_without, source.accuracy_without
         note = ("in the smallest subset",) if s in value.subset and len(value.subset) < len(value.sources) else ()
         cells = (
-            Cell(printable(source.name), printable(source.name), note),
+            Cell(source.name, notes=note),
             _percent(source.accuracy, 2),
             _number(source.nll, source.nll_text),
             _effect(without, 1, 4),
@@ -171,19 +134,19 @@ def source_value_table(value: SourceValues) -> Table:
         "Agrees with others",
     )
     caption = f"What sources are worth to the mean, on {value.n_samples:,} held-out samples"
-    return Table(caption, heading, tuple(rows), sortable=True)
+    return Table.of(heading, rows, caption, sortable=True)
 
 
 def reliability_table(panel: ReliabilityPanel) -> Table:
     """The numbers of one diagram."""
     rows = []
     for b, count in enumerate(panel.counts):
-        where = Cell(f"{panel.edges[b]:.3f} to {panel.edges[b + 1]:.3f}", panel.edges[b])
+        where = f"{panel.edges[b]:.3f} to {panel.edges[b + 1]:.3f}"
         band = f"{100 * panel.low[b]:.1f} to {100 * panel.high[b]:.1f}%" if count else "–"
-        cells = (_percent(panel.confidence[b]), _percent(panel.accuracy[b]), Cell(band, panel.low[b] if count else ""))
-        rows.append((where, Cell(f"{round(count):,}", count), *cells))
+        count_cell = Cell(f"{round(count):,}", count)
+        rows.append((where, count_cell, _percent(panel.confidence[b]), _percent(panel.accuracy[b]), band))
     heading = ("Confidence", "Samples", "Mean confidence", "Accuracy", "By chance (95%)")
-    return Table(f"Bins of {shown_title(panel.method)}", heading, tuple(rows))
+    return Table.of(heading, rows, f"Bins of {shown_title(panel.method)}")
 
 
 def sweep_table(data: ReportData) -> Table:
@@ -191,22 +154,21 @@ def sweep_table(data: ReportData) -> Table:
     rows = []
     for point in data.sweep:
         cells = [_number(point.values[metric], metric_text(metric, point.values[metric])) for metric in SUMMARY_METRICS]
-        rows.append((Cell(str(point.n_sources), point.n_sources), _text(shown_title(point.method)), *cells))
+        rows.append([Cell(str(point.n_sources), point.n_sources), Cell(shown_title(point.method)), *cells])
     heading = ("Sources", "Method", *(METRICS[metric].title for metric in SUMMARY_METRICS))
-    return Table("Metrics against the number of sources, on all samples", heading, tuple(rows), sortable=True)
+    return Table.of(heading, rows, "Metrics against the number of sources, on all samples", sortable=True)
 
 
 def risk_table(data: ReportData) -> Table:
     """Error rates at every tenth of coverage."""
     coverage = data.risk[0].coverage
     rows = [
-        (Cell(f"{100 * coverage[k]:.0f}%", coverage[k]), *(_percent(curve.risk[k], 2) for curve in data.risk))
+        [Cell(f"{100 * coverage[k]:.0f}%"), *(_percent(curve.risk[k], 2) for curve in data.risk)]
         for k in range(9, len(coverage), 10)
     ]
-    area = (Cell("Area (AURC)", 2.0), *(_percent(curve.aurc, 2) for curve in data.risk))
-    return Table(
-        "Wrong predictions among the samples kept", ("Kept", *(curve.title for curve in data.risk)), (*rows, area)
-    )
+    area = [Cell("Area (AURC)"), *(_percent(curve.aurc, 2) for curve in data.risk)]
+    heading = ("Kept", *(curve.title for curve in data.risk))
+    return Table.of(heading, [*rows, area], "Wrong predictions among the samples kept")
 
 
 def disagreement_table(data: ReportData) -> Table:
@@ -216,49 +178,34 @@ def disagreement_table(data: ReportData) -> Table:
     wrong = [sum(line[c] for line in grid.wrong) for c in range(len(grid.median))]
     rows = []
     for c, median in enumerate(grid.median):
-        where = Cell(f"{grid.confidence_edges[c]:.3f} to {grid.confidence_edges[c + 1]:.3f}", grid.confidence_edges[c])
+        where = f"{grid.confidence_edges[c]:.3f} to {grid.confidence_edges[c + 1]:.3f}"
         counts = (Cell(f"{right[c]:,}", right[c]), Cell(f"{wrong[c]:,}", wrong[c]))
         shown = counts if data.evaluation is not None else counts[:1]
         rows.append((where, _number(median, f"{median:.4f}"), *shown))
     heading = ("Confidence", "Median HV", *(("Right", "Wrong") if data.evaluation is not None else ("Samples",)))
-    return Table("HV by confidence of the mean", heading, tuple(rows))
+    return Table.of(heading, rows, "HV by confidence of the mean")
 
 
-@dataclass(frozen=True)
-class DisputedRow:
-    """A disputed sample as the page lists it; ``classes`` are those that the filter shows it for."""
-
-    cells: tuple[Cell, ...]
-    classes: tuple[int, ...]
-    outcome: str
-
-
-def disputed_rows(data: ReportData) -> list[DisputedRow]:
-    """The samples on which the sources disagree most."""
-    names = [printable(name) for name in data.inspection.data.class_names]
-    return [_disputed_row(sample, names, data.evaluation is not None) for sample in data.disputed]
+def disputed_table(data: ReportData) -> Table:
+    """The samples on which the sources disagree most, with the classes and the outcome that the filters show."""
+    labelled = data.evaluation is not None
+    columns = ("Sample", "HV", "Prediction", "Confidence", *(("Label", "Outcome") if labelled else ()), "Votes")
+    rows = tuple(_disputed_row(sample, data.inspection.data.class_names, labelled) for sample in data.disputed)
+    return Table(columns, rows, "Disputed samples; votes are how many sources name which class", sortable=True)
 
 
-def _sample_cell(sample: DisputedSample) -> Cell:
-    """The id of a sample, or its place."""
-    if sample.sample_id is None:
-        return Cell(f"{sample.sample:,}", sample.sample)
-    return Cell(printable(str(sample.sample_id)), printable(str(sample.sample_id)))
-
-
-def _disputed_row(sample: DisputedSample, names: list[str], has_labels: bool) -> DisputedRow:
-    votes = ", ".join(f"{names[label]} {count}" for label, count in sample.votes)
-    cells = [
-        _sample_cell(sample),
+def _disputed_row(sample: DisputedSample, names: tuple[str, ...], labelled: bool) -> Row:
+    label = sample.label
+    outcome = "" if label is None else "right" if label == sample.prediction else "wrong"
+    answer = (Cell("" if label is None else names[label]), Cell(outcome, mark=outcome)) if labelled else ()
+    place = Cell(f"{sample.sample:,}", sample.sample) if sample.sample_id is None else Cell(str(sample.sample_id))
+    cells = (
+        place,
         Cell(f"{sample.hv:.3f}", sample.hv),
-        Cell(names[sample.prediction], names[sample.prediction]),
+        Cell(names[sample.prediction]),
         _percent(sample.confidence),
-    ]
-    outcome = ""
-    if sample.label is not None:
-        outcome = "right" if sample.label == sample.prediction else "wrong"
-        cells += [Cell(names[sample.label], names[sample.label]), Cell(outcome, outcome, mark=outcome)]
-    elif has_labels:
-        cells += [Cell("", ""), Cell("", "")]
-    classes = {sample.prediction} | (set() if sample.label is None else {sample.label})
-    return DisputedRow((*cells, Cell(votes, votes)), tuple(sorted(classes)), outcome)
+        *answer,
+        Cell(", ".join(f"{names[vote]} {count}" for vote, count in sample.votes)),
+    )
+    classes = sorted({sample.prediction, sample.prediction if label is None else label})
+    return Row(cells, data={"classes": " ".join(map(str, classes)), "outcome": outcome})
