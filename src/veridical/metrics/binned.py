@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -12,12 +13,7 @@ from veridical.backends.foreign import also_foreign
 from veridical.errors import ParameterError, shown
 from veridical.metrics.sample import Floats, Sample, check_sample, check_sample_weight
 from veridical.predictions.sums import tolerance_of
-from veridical.predictions.validation import (
-    as_numbers,
-    check_choice,
-    check_confidences,
-    check_integer,
-)
+from veridical.predictions.validation import as_numbers, check_choice, check_confidences, check_integer, check_real
 
 Binning = Literal["mass", "width"]
 Norm = Literal[1, 2, "max"]
@@ -26,6 +22,33 @@ BINNINGS = ("mass", "width")
 MOST_BINS = 1_000_000
 
 _BLOCK = 1 << 19
+
+
+def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that a metric was called with; its formula is then evaluated many times without looking at them."""
+    return {name: _CHECKS[name](value) if name in _CHECKS else value for name, value in options.items()}
+
+
+def _check_norm(norm: Any) -> Any:
+    is_name = isinstance(norm, (int, float, str, np.number)) and not isinstance(norm, bool)
+    if not is_name or norm not in (1, 2, "max"):  # the comparison of an array has no truth value
+        raise ParameterError(f"norm {shown(norm)} is unknown; choose one of: 1, 2, 'max'.")
+    return norm
+
+
+def _check_bandwidth(bandwidth: Any) -> float | None:
+    # Infinity is the limit of wide kernels: both densities are uniform.
+    if bandwidth is None or (isinstance(bandwidth, float) and bandwidth == np.inf):
+        return bandwidth
+    return check_real(bandwidth, "bandwidth", 0.0)
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "n_bins": lambda n_bins: check_integer(n_bins, "n_bins", 1, MOST_BINS),
+    "binning": lambda binning: check_choice(binning, BINNINGS, "binning"),
+    "norm": _check_norm,
+    "bandwidth": _check_bandwidth,
+}
 
 
 @also_foreign()
@@ -56,8 +79,7 @@ def bin_edges(confidence: Any, n_bins: int = 15, binning: str = "mass", weight: 
     >>> bin_edges(np.array([0.2, 0.4, 0.6, 0.8]), n_bins=2)
     array([0. , 0.6, 1. ])
     """
-    n_bins = check_integer(n_bins, "n_bins", 1, MOST_BINS)
-    check_choice(binning, BINNINGS, "binning")
+    n_bins, binning = checked_options({"n_bins": n_bins, "binning": binning}).values()
     values = as_numbers(confidence, "confidence")
     above = values > 1
     if above.any():
@@ -127,17 +149,12 @@ def _sample_edges(sample: Sample, n_bins: int, binning: str) -> Floats:
 
 def bins_of(sample: Sample, n_bins: int, binning: str) -> tuple[Floats, Floats]:
     """(edges, sums per bin) of a sample."""
-    n_bins = check_integer(n_bins, "n_bins", 1, MOST_BINS)
-    check_choice(binning, BINNINGS, "binning")
     edges = _sample_edges(sample, n_bins, binning)
     return edges, sums_per_bin(sample, edges, equal_width=binning == "width")
 
 
 def ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass", norm: Norm = 1) -> float:
     """:func:`ece` of a checked sample."""
-    is_name = isinstance(norm, (int, float, str, np.number)) and not isinstance(norm, bool)
-    if not is_name or norm not in (1, 2, "max"):  # the comparison of an array has no truth value
-        raise ParameterError(f"norm {shown(norm)} is unknown; choose one of: 1, 2, 'max'.")
     _, (weight, confidence, correct) = bins_of(sample, n_bins, binning)
     filled = weight > 0
     gaps = np.abs(confidence - correct)[filled]
@@ -194,7 +211,7 @@ def ece(
     """
     # With equally wide bins one kernel both checks and adds up the confidences.
     sample = check_sample(y_true, probs, sample_weight, check_later=isinstance(binning, str) and binning == "width")
-    return ece_of(sample, n_bins=n_bins, binning=binning, norm=norm)
+    return ece_of(sample, **checked_options({"n_bins": n_bins, "binning": binning, "norm": norm}))
 
 
 def classwise_ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass", norm: Norm = 1) -> float:
@@ -246,7 +263,7 @@ def classwise_ece(
     0.25
     """
     sample = check_sample(y_true, probs, sample_weight)
-    return classwise_ece_of(sample, n_bins=n_bins, binning=binning, norm=norm)
+    return classwise_ece_of(sample, **checked_options({"n_bins": n_bins, "binning": binning, "norm": norm}))
 
 
 def debiased_ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass") -> float:
@@ -304,4 +321,5 @@ def debiased_ece(
     >>> round(metrics.debiased_ece([True, True, True, True], [0.5, 0.5, 0.5, 0.5], n_bins=1), 12)
     0.5
     """
-    return debiased_ece_of(check_sample(y_true, probs, sample_weight), n_bins=n_bins, binning=binning)
+    sample = check_sample(y_true, probs, sample_weight)
+    return debiased_ece_of(sample, **checked_options({"n_bins": n_bins, "binning": binning}))

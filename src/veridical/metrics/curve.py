@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from veridical._kernels.outcomes import count_distribution
 from veridical.errors import ParameterError
-from veridical.metrics.binned import Binning, bins_of, sums_per_bin
+from veridical.metrics.binned import Binning, bins_of, checked_options, sums_per_bin
 from veridical.metrics.sample import Floats, Sample, check_sample
 from veridical.predictions.validation import as_numbers, check_real
 
@@ -157,7 +157,7 @@ def reliability_curve(
     sample = check_sample(y_true, probs, sample_weight)
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
     if edges is None:
-        fixed, sums = bins_of(sample, n_bins, binning)
+        fixed, sums = bins_of(sample, **checked_options({"n_bins": n_bins, "binning": binning}))
     else:
         fixed = _check_edges(edges)
         sums = sums_per_bin(sample, fixed)

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.fft
 
 from veridical._kernels.density import absolute_integral, spread_onto_grid
+from veridical.metrics.binned import checked_options
 from veridical.metrics.sample import Booleans, Floats, Sample, check_sample
-from veridical.predictions.validation import check_real
 
 #: The triweight kernel with standard deviation 1 ends at 3.
 HALF_WIDTH = 3.0
@@ -123,9 +123,6 @@ def resolve_bandwidth(
 
 def ece_kde_of(sample: Sample, *, bandwidth: float | None = None) -> float:
     """:func:`ece_kde` of a checked sample."""
-    # Infinity is the limit of wide kernels: both densities are uniform.
-    if bandwidth is not None and not (isinstance(bandwidth, float) and bandwidth == np.inf):
-        check_real(bandwidth, "bandwidth", 0.0)
     confidence, correct, weight = sample.confidence, sample.correct, sample.weight
     width = resolve_bandwidth(bandwidth, confidence, correct, weight)
     if width == 0.0:
@@ -170,4 +167,4 @@ def ece_kde(y_true: Any, probs: Any, *, bandwidth: float | None = None, sample_w
     >>> metrics.ece_kde([True, True, True, False], [0.75, 0.75, 0.75, 0.75])
     0.0
     """
-    return ece_kde_of(check_sample(y_true, probs, sample_weight), bandwidth=bandwidth)
+    return ece_kde_of(check_sample(y_true, probs, sample_weight), **checked_options({"bandwidth": bandwidth}))

@@ -15,6 +15,7 @@ import numpy as np
 
 from veridical._parallel import run_blocks
 from veridical.errors import ParameterError
+from veridical.metrics.binned import checked_options
 from veridical.metrics.groups import correlation_within_groups, draw_counts, draw_uniforms
 from veridical.metrics.registry import Metric
 from veridical.metrics.sample import Booleans, Floats, Labels, Sample
@@ -34,7 +35,8 @@ def evaluator(metric: Metric, options: Mapping[str, Any]) -> Evaluate:
         if name not in known:
             raise ParameterError(f"{metric.name} has no option {name!r}; it has: {', '.join(known) or 'none'}.")
     # The doubt is stored with the samples, so that it is sorted with them.
-    return partial(metric.of_sample, **{name: value for name, value in options.items() if name != "doubt"})
+    described = checked_options({name: value for name, value in options.items() if name != "doubt"})
+    return partial(metric.of_sample, **described)
 
 
 def run_draws(
