@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -110,15 +111,13 @@ class Predictions:
             values, class_names = vectors_of_votes(values, class_names, sources_axis)
             kind, sources_axis = "probs", 0
         scores = read_scores(values, kind, sources_axis, class_axis, class_names, renormalize)
-        self._values = scores.values
+        self._keep(scores.values)
         #: How far from one the sums of a table's rows may be by the digits they are written with.
         self.rounding = scores.rounding
         self.kind: Kind = "probs" if kind == "binary" else kind
         #: What the caller passed: "binary" for scores that became two columns of probabilities.
         self.input_kind: InputKind = kind
         self._is_bfloat16 = holds_bfloat16(values)
-        self.n_sources: int = len(scores.values)
-        self.n_samples, self.n_classes = (int(size) for size in scores.values[0].shape)
         self.sample_shape = check_sample_shape(_either(sample_shape, scores.sample_shape), self.n_samples)
         self.source_names = self._check_source_names(_either(source_names, scores.source_names))
         self.class_names = check_names(_either(class_names, scores.class_names), self.n_classes, "class")
@@ -129,6 +128,16 @@ class Predictions:
         self.files: tuple[Path, ...] = ()
         #: The predictions that these labelled samples were taken from, and where they are among them.
         self._origin: tuple[Predictions, npt.NDArray[np.intp]] | None = None
+
+    def _keep(self, values: Array | tuple[Array, ...]) -> None:
+        """Keep scores of shape (S, N, L), or one array (N, L) per source."""
+        self._values = values
+        self.n_sources: int = len(values)
+        self.n_samples, self.n_classes = (int(size) for size in values[0].shape)
+        dtypes = [values.dtype] if isinstance(values, np.ndarray) else [source.dtype for source in values]
+        #: The precision of the stored numbers, and that of results.
+        self.dtype: np.dtype[Any] = max(dtypes, key=lambda dtype: (dtype.kind == "f", dtype.itemsize))
+        self.result_dtype: np.dtype[Any] = result_dtype(self.dtype)
 
     def _check_source_names(self, names: Any) -> tuple[str, ...] | None:
         try:
@@ -154,23 +163,11 @@ class Predictions:
         return isinstance(self._values, np.ndarray)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """The precision of the stored numbers."""
-        if isinstance(self._values, np.ndarray):
-            return self._values.dtype
-        return max((source.dtype for source in self._values), key=lambda dtype: (dtype.kind == "f", dtype.itemsize))
-
-    @property
     def sum_tolerance(self) -> float:
         """How far from one the sum of a source's probabilities may be: by dtype, of the coarsest source, and digits."""
         stored_as = "bfloat16" if self._is_bfloat16 else None
         of_dtype = max(tolerance_of(source.dtype, self.n_classes, stored_as) for source in self)
         return of_dtype + (self.rounding if self.kind == "probs" else 0.0)
-
-    @property
-    def result_dtype(self) -> np.dtype[Any]:
-        """The precision of results."""
-        return result_dtype(self.dtype)
 
     @property
     def n_labelled(self) -> int:
@@ -253,7 +250,7 @@ class Predictions:
             raise ParameterError(f"class_names is {shown(class_names)}; give the names of the classes in a new order.")
         order = [self.class_names.index(name) for name in names]
         stacked = isinstance(self._values, np.ndarray)
-        columns: Any = self.values[..., order] if stacked else [source[:, order] for source in self]
+        columns: Any = self.values[..., order] if stacked else tuple(source[:, order] for source in self)
         result = self._derive(columns, self.source_names, None)
         result.class_names = names
         if self.labels is not None:
@@ -262,16 +259,17 @@ class Predictions:
         return result
 
     def _derive(self, values: Any, source_names: Sequence[str] | None, samples: Any) -> Predictions:
-        """Predictions of the same kind, classes and files; ``samples`` is the index of those in ``values``, or None."""
-        result = Predictions(values, source_names=source_names, class_names=self.class_names)
-        result.kind = self.kind
-        # Known to be valid, and an index may take a sample twice.
-        for name in ("labels", "sample_ids", "groups"):
-            entries = getattr(self, name)
-            setattr(result, name, entries if entries is None or samples is None else entries[samples])
-        result.sample_shape = self.sample_shape if samples is None else (result.n_samples,)
-        result.input_kind, result._is_bfloat16 = self.input_kind, self._is_bfloat16
-        result.files, result.is_votes, result.rounding = self.files, self.is_votes, self.rounding
+        """The same with other scores, which are valid as these are; ``samples`` is the index of theirs, or None."""
+        result = copy(self)
+        result._keep(values)
+        result.source_names = None if source_names is None else tuple(source_names)
+        result._origin = None
+        if samples is not None:
+            # An index may take a sample twice.
+            for name in ("labels", "sample_ids", "groups"):
+                entries = getattr(self, name)
+                setattr(result, name, entries if entries is None else entries[samples])
+            result.sample_shape = (result.n_samples,)
         return result
 
     def present(self) -> npt.NDArray[np.bool_]:
@@ -291,8 +289,10 @@ class Predictions:
             values = values if samples is None else values[:, samples]
         else:
             picked = [self._values[s] for s in np.arange(self.n_sources)[chosen]]
-            values = picked if samples is None else [source[samples] for source in picked]
-        names = None if self.source_names is None else [*np.asarray(self.source_names, dtype=object)[chosen]]
+            values = tuple(picked if samples is None else [source[samples] for source in picked])
+        names = self.source_names
+        if names is not None and sources is not None:
+            names = check_names([*np.asarray(names, dtype=object)[chosen]], len(values), "source")
         result = self._derive(values, names, samples)
         if self._origin is not None:
             whole, places = self._origin
