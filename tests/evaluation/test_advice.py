@@ -9,8 +9,8 @@ import veridical as vd
 from veridical import metrics
 from veridical.evaluation.advice import advise
 from veridical.evaluation.engine import Engine
+from veridical.evaluation.evaluating import run_evaluation
 from veridical.evaluation.methods import resolve_methods
-from veridical.evaluation.scores import run_evaluation
 
 pytestmark = pytest.mark.compiled
 

@@ -9,8 +9,8 @@ from ensembles import random_ensemble
 import veridical as vd
 from veridical.evaluation.advice import Advantage, Advice, Choice, LabelChange, Standing, advise
 from veridical.evaluation.engine import Engine
+from veridical.evaluation.evaluating import run_evaluation
 from veridical.evaluation.methods import resolve_methods
-from veridical.evaluation.scores import run_evaluation
 
 
 def standing(method, title, value, behind=0.0, reach=0.0, at_floor=False, ties=True):

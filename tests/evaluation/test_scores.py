@@ -10,9 +10,9 @@ from ensembles import random_ensemble
 
 import veridical as vd
 from veridical import errors, metrics
+from veridical.evaluation.comparison import run_halves
 from veridical.evaluation.engine import Engine, half_split
 from veridical.evaluation.methods import resolve_methods
-from veridical.evaluation.repeated_halves import run_halves
 from veridical.evaluation.source_sweep import DiscoveryRule, sweep_sources
 
 pytestmark = pytest.mark.compiled

@@ -7,7 +7,8 @@ from small_ensembles import small_ensemble, small_predictions
 import veridical as vd
 from veridical import paper
 from veridical.errors import ParameterError, UnknownNameError
-from veridical.paper.figure_files import FIGURE_FORMATS, figure_bytes
+from veridical.paper.figures import figure_bytes
+from veridical.plots.style import FIGURE_FORMATS
 
 SIGNATURES = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
 

@@ -7,9 +7,9 @@ from small_ensembles import small_ensemble, small_predictions
 import veridical as vd
 from veridical import paper
 from veridical.errors import ParameterError, ShapeError
+from veridical.evaluation.comparison import run_halves
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.methods import resolve_method
-from veridical.evaluation.repeated_halves import run_halves
 from veridical.paper.tables_2_to_4 import paper_batch, posthoc_sources, posthoc_tables, table_methods
 
 PAPER_METHODS = {

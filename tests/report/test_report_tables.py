@@ -14,8 +14,7 @@ from veridical.combine import apply_label_free
 from veridical.evaluation.engine import Engine
 from veridical.metrics import METRICS, SUMMARY_METRICS, SummaryRow
 from veridical.report.data import DisputedSample
-from veridical.report.disputed import disputed_samples
-from veridical.report.prepare import Stages, choose_methods, prepare_report
+from veridical.report.prepare import Stages, choose_methods, disputed_samples, prepare_report
 from veridical.report.tables import (
     _metric_cell,
     advice_table,

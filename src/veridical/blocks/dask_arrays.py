@@ -23,8 +23,8 @@ from veridical.combine.truth import Truth
 from veridical.combine.truth_discovery import Missing
 from veridical.errors import DtypeError, LabelError, ParameterError, RechunkWarning, ShapeError, shown
 from veridical.evaluation.applying import Calibrated
+from veridical.evaluation.evaluating import DEFAULT_METHODS, Evaluation
 from veridical.evaluation.methods import Method, resolve_methods
-from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
 from veridical.predictions import Predictions
 from veridical.predictions.arrays import is_whole_number
 from veridical.predictions.validation import (

@@ -15,9 +15,9 @@ from veridical.blocks.fitting import Booleans, Fitting, labelled_blocks
 from veridical.blocks.passes import Throughput, run_pass
 from veridical.blocks.scoring import ScoreStates, evaluation_of, score_block
 from veridical.errors import ParameterError, SubsampleWarning
+from veridical.evaluation.evaluating import DEFAULT_METHODS, Evaluation
 from veridical.evaluation.fitting import Calibration, resolve_calibrator
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
-from veridical.evaluation.scores import DEFAULT_METHODS, Evaluation
 from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.validation import Kind, check_flag, check_seed
 

@@ -13,9 +13,9 @@ from veridical._version import versions
 from veridical.calibrate import Calibrator
 from veridical.errors import AbsentSourceWarning
 from veridical.evaluation.engine import Engine, Shared, Split
+from veridical.evaluation.evaluating import Evaluation, MethodScores
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.methods import Method
-from veridical.evaluation.scores import Evaluation, MethodScores
 from veridical.metrics import SUMMARY_METRICS, CalibrationState, Summary
 from veridical.metrics.sample import Labels, Sample
 from veridical.metrics.state_summary import SUMMARY_ERRORS

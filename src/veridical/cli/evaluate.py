@@ -72,7 +72,7 @@ def command(
       veridical evaluate forecasts.csv --methods mean,temperature --walk-forward month
     """
     from veridical.evaluation import evaluate
-    from veridical.evaluation.scores import DEFAULT_METHODS
+    from veridical.evaluation.evaluating import DEFAULT_METHODS
 
     output = Output(as_json, quiet)
     walk_forward: dict[str, Any] = {}

@@ -180,7 +180,7 @@ _add_posthoc_command("table4", "KS error of every method, Spline included, over 
 def figure2_command(**options: Any) -> None:
     """Each metric of DE, TDE and aTDE by number of sources."""
     from veridical.paper import draw_figure2, save_figure, table1
-    from veridical.paper.figure_files import figure_path
+    from veridical.paper.figures import figure_path
 
     path = figure_path(options["out"] or "figure2.svg")
     output = Output(options["as_json"], options["quiet"])
@@ -227,7 +227,7 @@ def _draw_panels(
     """Draw a figure of the panels that ``make`` returns for each ensemble."""
     from veridical._progress import check_progress
     from veridical.paper import save_figure
-    from veridical.paper.figure_files import figure_path
+    from veridical.paper.figures import figure_path
     from veridical.paper.reproduction import panels_of
 
     path = figure_path(options["out"] or f"{name}.svg")
@@ -241,7 +241,7 @@ def _draw_panels(
 
 def _announce(output: Output, path: Path, **content: Any) -> None:
     """Print where a figure is, or its numbers as JSON."""
-    from veridical.evaluation.scores import SCHEMA
+    from veridical.evaluation.evaluating import SCHEMA
 
     output.text(f"Wrote {path}")
     output.json({"schema": SCHEMA, "type": "figure", "out": str(path), **content})
@@ -259,7 +259,7 @@ def _announce(output: Output, path: Path, **content: Any) -> None:
 @output_options
 def all_command(**options: Any) -> None:
     """All tables and figures, and an index.html that shows them."""
-    from veridical.evaluation.scores import SCHEMA
+    from veridical.evaluation.evaluating import SCHEMA
     from veridical.paper import Settings, reproduce_all
 
     settings = Settings(

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from veridical.evaluation.comparison import compare_calibrators as compare_calibrators
     from veridical.evaluation.compilation import CompiledKernels as CompiledKernels
     from veridical.evaluation.compilation import compile_kernels as compile_kernels
+    from veridical.evaluation.evaluating import Evaluation as Evaluation
+    from veridical.evaluation.evaluating import MethodScores as MethodScores
+    from veridical.evaluation.evaluating import evaluate as evaluate
     from veridical.evaluation.facts import DataFacts as DataFacts
     from veridical.evaluation.fitting import Calibration as Calibration
     from veridical.evaluation.fitting import fit_calibrator as fit_calibrator
     from veridical.evaluation.inspection import Inspection as Inspection
     from veridical.evaluation.inspection import SourceFacts as SourceFacts
     from veridical.evaluation.inspection import inspect as inspect
-    from veridical.evaluation.scores import Evaluation as Evaluation
-    from veridical.evaluation.scores import MethodScores as MethodScores
-    from veridical.evaluation.scores import evaluate as evaluate
     from veridical.evaluation.source_value import Effect as Effect
     from veridical.evaluation.source_value import SourceValue as SourceValue
     from veridical.evaluation.source_value import SourceValues as SourceValues
@@ -44,7 +44,7 @@ _NAMES_IN = {
     "facts": "DataFacts",
     "fitting": "Calibration fit_calibrator",
     "inspection": "Inspection SourceFacts inspect",
-    "scores": "Evaluation MethodScores evaluate",
+    "evaluating": "Evaluation MethodScores evaluate",
     "source_value": "Effect SourceValue SourceValues",
 }
 

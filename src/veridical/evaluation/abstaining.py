@@ -7,7 +7,7 @@ from typing import Any
 from veridical.calibrate import Calibrator
 from veridical.calibrate.registry import check_calibrator
 from veridical.evaluation.applying import apply_calibrator
-from veridical.evaluation.labelled_samples import labelled
+from veridical.evaluation.facts import labelled
 from veridical.metrics.abstention import AbstentionThreshold, abstention_threshold
 from veridical.predictions import as_predictions
 from veridical.predictions.validation import InputKind

@@ -15,9 +15,9 @@ from veridical._tables import TableResult
 from veridical.calibrate import calibrators
 from veridical.combine import COMBINERS
 from veridical.evaluation.engine import Engine, Shared, Split
+from veridical.evaluation.evaluating import EvaluationRun
 from veridical.evaluation.methods import resolve_method
 from veridical.evaluation.outcomes import Outcome
-from veridical.evaluation.scores import EvaluationRun
 from veridical.metrics import METRICS
 from veridical.metrics.intervals import interval_of
 from veridical.metrics.resampling import resample

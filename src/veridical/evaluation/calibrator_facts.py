@@ -12,7 +12,7 @@ from veridical._names import shortened
 from veridical._tables import Table, TableResult, html_table, text_table
 from veridical.calibrate import Calibrator
 from veridical.calibrate.saving import describe
-from veridical.evaluation.scores import SCHEMA
+from veridical.evaluation.evaluating import SCHEMA
 
 #: Arrays of more numbers are shown by their shape and range.
 _FEW = 6

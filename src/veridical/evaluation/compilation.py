@@ -25,7 +25,7 @@ from veridical.combine.pools import geometric_mean, probabilities
 from veridical.combine.projection import keep_labels
 from veridical.combine.small_arrays import combine_array
 from veridical.errors import KernelCacheWarning, StorageError, VeridicalWarning
-from veridical.evaluation.scores import evaluate
+from veridical.evaluation.evaluating import evaluate
 from veridical.predictions import Predictions
 from veridical.predictions.validation import KINDS, check_flag
 

@@ -1,13 +1,18 @@
-"""What was evaluated, with what: enough to check a report or to run it again."""
+"""The data of an evaluation: its labelled samples, and facts to check a result or to make it again."""
 
 from __future__ import annotations
 
 import hashlib
+import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from veridical.predictions import Predictions
+from veridical.errors import AbsentSourceWarning, LabelError, ShapeError
+from veridical.predictions import Predictions, as_predictions
+from veridical.predictions.labels import LABELS_NEEDED
+from veridical.predictions.validation import InputKind
 
 
 @dataclass(frozen=True)
@@ -67,3 +72,24 @@ def _hash(predictions: Predictions) -> str:
     if predictions.labels is not None:
         digest.update(np.ascontiguousarray(predictions.labels).data)
     return digest.hexdigest()
+
+
+def labelled(predictions: Any, labels: Any, kind: InputKind | None, sources_axis: int | None) -> Predictions:
+    """Predictions for the samples whose label is known, from wherever labels come."""
+    all_predictions = as_predictions(predictions, kind, sources_axis)
+    if labels is not None:
+        all_predictions = all_predictions.with_labels(labels)
+    if all_predictions.labels is None:
+        raise LabelError(LABELS_NEEDED)
+    labelled_predictions = all_predictions.labelled()
+    n_sources, n_samples = labelled_predictions.n_sources, labelled_predictions.n_samples
+    if n_samples == 0:
+        raise ShapeError("there are no samples to score; at least one is needed.")
+    n_absent = int((~labelled_predictions.present()).sum())
+    if n_absent:
+        warnings.warn(
+            f"{n_absent:,} of {n_sources * n_samples:,} predictions are absent (rows of NaN) and left out.",
+            AbsentSourceWarning,
+            stacklevel=3,
+        )
+    return labelled_predictions

@@ -13,10 +13,10 @@ from veridical.calibrate import Calibrator
 from veridical.errors import ParameterError
 from veridical.evaluation.advice import Advice, advise
 from veridical.evaluation.engine import Engine
-from veridical.evaluation.labelled_samples import labelled
+from veridical.evaluation.evaluating import Evaluation, EvaluationRun, run_evaluation
+from veridical.evaluation.facts import labelled
 from veridical.evaluation.methods import Method, resolve_method
 from veridical.evaluation.other_half import chosen_method, only_methods, with_method, with_other_half, with_title
-from veridical.evaluation.scores import Evaluation, EvaluationRun, run_evaluation
 from veridical.predictions.validation import InputKind, check_seed
 
 

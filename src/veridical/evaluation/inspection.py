@@ -10,9 +10,9 @@ import numpy as np
 from veridical._json import to_plain
 from veridical._tables import TableResult
 from veridical.evaluation.engine import Engine
+from veridical.evaluation.evaluating import SCHEMA
 from veridical.evaluation.facts import DataFacts
 from veridical.evaluation.notes import label_order_notes
-from veridical.evaluation.scores import SCHEMA
 from veridical.evaluation.source_effects import mean_of_some, value_sources
 from veridical.evaluation.source_value import SourceValues, in_percent
 from veridical.predictions import Predictions, as_predictions

@@ -9,9 +9,9 @@ from typing import Any
 from veridical.calibrate import Calibrator
 from veridical.errors import VeridicalWarning
 from veridical.evaluation.engine import Engine, Shared, Split
+from veridical.evaluation.evaluating import EvaluationRun, MethodScores, score
 from veridical.evaluation.methods import Method, resolve_method
 from veridical.evaluation.outcomes import Outcome
-from veridical.evaluation.scores import EvaluationRun, MethodScores, score
 from veridical.metrics.sample import Labels
 
 #: Cheap enough to be fitted twice, whatever the method that was asked about.

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from veridical.paper.ensembles import open_ensembles as open_ensembles
     from veridical.paper.ensembles import recognise as recognise
     from veridical.paper.extended import Extended as Extended
-    from veridical.paper.figure_2 import draw_figure2 as draw_figure2
-    from veridical.paper.figure_3 import BinsBeforeAfter as BinsBeforeAfter
-    from veridical.paper.figure_3 import bins_before_after as bins_before_after
-    from veridical.paper.figure_3 import draw_figure3 as draw_figure3
-    from veridical.paper.figure_a import DisagreementByScore as DisagreementByScore
-    from veridical.paper.figure_a import disagreement_by_score as disagreement_by_score
-    from veridical.paper.figure_a import draw_figure_a as draw_figure_a
-    from veridical.paper.figure_files import save_figure as save_figure
+    from veridical.paper.figures import draw_figure2 as draw_figure2
+    from veridical.paper.figures import draw_figure3 as draw_figure3
+    from veridical.paper.figures import draw_figure_a as draw_figure_a
+    from veridical.paper.figures import save_figure as save_figure
     from veridical.paper.formats import FORMATS as FORMATS
     from veridical.paper.formats import format_table as format_table
+    from veridical.paper.panels import BinsBeforeAfter as BinsBeforeAfter
+    from veridical.paper.panels import DisagreementByScore as DisagreementByScore
+    from veridical.paper.panels import bins_before_after as bins_before_after
+    from veridical.paper.panels import disagreement_by_score as disagreement_by_score
     from veridical.paper.published import Published as Published
     from veridical.paper.published import PublishedGroup as PublishedGroup
     from veridical.paper.published import published_groups as published_groups
@@ -43,11 +43,9 @@ if TYPE_CHECKING:
 _NAMES_IN = {
     "ensembles": "Ensemble EnsembleName open_ensembles recognise",
     "extended": "Extended",
-    "figure_2": "draw_figure2",
-    "figure_3": "BinsBeforeAfter bins_before_after draw_figure3",
-    "figure_a": "DisagreementByScore disagreement_by_score draw_figure_a",
-    "figure_files": "save_figure",
+    "figures": "draw_figure2 draw_figure3 draw_figure_a save_figure",
     "formats": "FORMATS format_table",
+    "panels": "BinsBeforeAfter DisagreementByScore bins_before_after disagreement_by_score",
     "published": "Published PublishedGroup published_groups",
     "reproduction": "Settings reproduce_all",
     "table_1": "table1",

@@ -19,15 +19,13 @@ from veridical._templates import html_template
 from veridical._version import __version__
 from veridical.paper.ensembles import Ensemble, open_ensembles
 from veridical.paper.extended import Extended
-from veridical.paper.figure_2 import draw_figure2
-from veridical.paper.figure_3 import bins_before_after, draw_figure3
-from veridical.paper.figure_a import disagreement_by_score, draw_figure_a
-from veridical.paper.figure_files import figure_bytes
+from veridical.paper.figures import draw_figure2, draw_figure3, draw_figure_a, figure_bytes
 from veridical.paper.formats import FORMATS, SUFFIXES, as_table, verdict_table
+from veridical.paper.panels import bins_before_after, disagreement_by_score
 from veridical.paper.table_1 import table1
 from veridical.paper.tables import Table
 from veridical.paper.tables_2_to_4 import posthoc_tables
-from veridical.plots.figure_files import FIGURE_FORMATS
+from veridical.plots.style import FIGURE_FORMATS
 from veridical.predictions.validation import Kind, check_type
 
 Panel = TypeVar("Panel")

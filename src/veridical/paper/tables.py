@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from veridical.evaluation.differences import Difference
-from veridical.evaluation.scores import SCHEMA
+from veridical.evaluation.evaluating import SCHEMA
 from veridical.metrics.registry import METRICS
 from veridical.paper.ensembles import EnsembleName
 from veridical.paper.published import Published, published_value

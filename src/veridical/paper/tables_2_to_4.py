@@ -11,10 +11,10 @@ import numpy as np
 from veridical._parallel import run_blocks
 from veridical._progress import Progress, check_progress
 from veridical.calibrate import PAPER_SETTING, calibrators
+from veridical.evaluation.comparison import run_halves
 from veridical.evaluation.differences import differences_over_halves
 from veridical.evaluation.methods import Method, resolve_method
 from veridical.evaluation.outcomes import Outcome
-from veridical.evaluation.repeated_halves import run_halves
 from veridical.metrics.registry import SUMMARY_METRICS
 from veridical.metrics.table import Summary, summary_of
 from veridical.paper.ensembles import Ensemble, check_ensembles, check_sources

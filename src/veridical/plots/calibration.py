@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
+
+from veridical.errors import ParameterError
 from veridical.evaluation.curves import ConfidenceHistogram
 from veridical.metrics import reliability_curve
 from veridical.metrics.sample import Sample, check_sample
-from veridical.plots.inputs import outcomes_and_probs
 from veridical.plots.style import (
     LEVEL_BOUNDS,
     N_LEVELS,
@@ -19,10 +21,27 @@ from veridical.plots.style import (
     level_role,
     styled,
 )
+from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.validation import check_integer, check_real
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+def outcomes_and_probs(y_true: Any, probs: Any) -> tuple[Any, Any]:
+    """Labels (or booleans) and distributions (or confidences), from arrays or from results.
+
+    Samples of a result whose label is not known are left out.
+    """
+    if probs is None:
+        if getattr(y_true, "labels", None) is None or not hasattr(y_true, "probs"):
+            raise ParameterError(
+                f"probs is missing and {type(y_true).__name__} does not hold labels and distributions; give labels "
+                "and probabilities of shape (samples, classes)."
+            )
+        known = np.asarray(y_true.labels) != UNKNOWN
+        return y_true.labels[known], y_true.probs[known]
+    return y_true, getattr(probs, "probs", probs)
 
 
 @runtime_checkable

@@ -10,11 +10,11 @@ from veridical._names import printable
 from veridical.errors import ParameterError
 from veridical.evaluation.curves import RiskCurve, SweepPoint, sweep_points
 from veridical.evaluation.engine import Engine
-from veridical.evaluation.labelled_samples import labelled
+from veridical.evaluation.facts import labelled
 from veridical.evaluation.methods import resolve_method
 from veridical.metrics import METRICS
 from veridical.metrics.sample import check_sample
-from veridical.plots.inputs import outcomes_and_probs
+from veridical.plots.calibration import outcomes_and_probs
 from veridical.plots.style import axes_or_new, colour, series_roles, styled
 from veridical.predictions.validation import Kind, check_choice
 

@@ -6,6 +6,7 @@ follow the reader's theme.
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from veridical.predictions.validation import check_choice, check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 P = ParamSpec("P")
 
@@ -203,3 +205,22 @@ def level_role(share: float) -> str:
 
 #: Shares of the largest count at which the colour changes.
 LEVEL_BOUNDS = (0.05, 0.1, 0.2, 0.4, 0.7)
+
+
+#: Format -> metadata: what would change from run to run is left out of the file.
+METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
+FIGURE_FORMATS = tuple(METADATA)
+
+
+def figure_bytes(figure: Figure, format: str, style: dict[Any, Any], **options: Any) -> bytes:
+    """A figure as a file of one of the formats, under matplotlib's settings ``style``; ``options`` of ``savefig``."""
+    import matplotlib
+
+    stream = io.BytesIO()
+    with matplotlib.rc_context(style):
+        figure.savefig(stream, format=format, metadata=METADATA[format], **options)
+    return stream.getvalue()

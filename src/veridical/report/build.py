@@ -15,9 +15,9 @@ from veridical._outputs import check_report_target
 from veridical._progress import Progress
 from veridical.evaluation import Calibration
 from veridical.evaluation.engine import Engine
+from veridical.evaluation.facts import labelled
 from veridical.evaluation.fitting import fit_with_engine, resolve_calibrator
-from veridical.evaluation.labelled_samples import labelled
-from veridical.plots.figure_files import FIGURE_FORMATS
+from veridical.plots.style import FIGURE_FORMATS
 from veridical.predictions.validation import InputKind, check_choice
 from veridical.report.data import ReportData
 from veridical.report.figures import all_figures

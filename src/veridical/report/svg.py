@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from veridical._json import to_json
-from veridical.plots.figure_files import figure_bytes
-from veridical.plots.style import COLOURS, drawing_style
+from veridical.plots.style import COLOURS, drawing_style, figure_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

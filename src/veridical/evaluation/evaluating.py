@@ -16,13 +16,11 @@ from veridical._version import versions
 from veridical.combine import label_free_combiners
 from veridical.errors import AbsentSourceWarning, ParameterError
 from veridical.evaluation.engine import Engine, Shared, Split, half_split
-from veridical.evaluation.facts import DataFacts
-from veridical.evaluation.labelled_samples import labelled
+from veridical.evaluation.facts import DataFacts, labelled
 from veridical.evaluation.methods import MEMBERS, Method, resolve_methods
 from veridical.evaluation.notes import notes_on
 from veridical.evaluation.outcomes import Indices, Outcome
-from veridical.evaluation.periods import PeriodOrder
-from veridical.evaluation.walk_forward import period_splits, periods_of, run_periods, scored_samples
+from veridical.evaluation.walk_forward import PeriodOrder, period_splits, periods_of, run_periods, scored_samples
 from veridical.metrics import METRICS, SUMMARY_METRICS, Summary
 from veridical.metrics.sample import Labels, Sample
 from veridical.metrics.table import summary_of
