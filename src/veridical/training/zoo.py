@@ -59,7 +59,7 @@ _POST_ACTIVATION = [
     (r"\.downsample\.", ".shortcut."),
 ]
 #: Family -> rules that rewrite the zoo's names to the library's, applied in order.
-_NAME_MAPS = {"preresnet": _PRE_ACTIVATION, "wideresnet": _PRE_ACTIVATION, "resnet": _POST_ACTIVATION}
+_NAME_MAPS = {"preactivation": _PRE_ACTIVATION, "resnet": _POST_ACTIVATION}
 
 _ALL_FAMILIES = [(r"^(?:fc|linear)\.", "classifier.")]
 _ZOO_ARCHITECTURES = ("preresnet110", "preresnet164", "wideresnet28x10", "resnet50")

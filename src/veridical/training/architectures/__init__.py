@@ -47,14 +47,14 @@ ARCHITECTURES: dict[str, Architecture] = {
     "resnet8": Architecture("resnet", {"depths": (1, 1, 1), "width": 16}),
     "resnet18": Architecture("resnet", {"depths": (2, 2, 2, 2), "width": 64}),
     "resnet50": Architecture(
-        "resnet", {"depths": (3, 4, 6, 3), "width": 64, "bottleneck": True, "imagenet": True}, smallest_image=64
+        "resnet", {"depths": (3, 4, 6, 3), "width": 64, "inner": 64, "imagenet": True}, smallest_image=64
     ),
-    "resnext29": Architecture("resnext", {"blocks": 3, "cardinality": 32, "group_width": 4}),
+    "resnext29": Architecture("resnet", {"depths": (3, 3, 3), "width": 64, "inner": 128, "groups": 32}),
     "densenet121": Architecture("densenet", {"depths": (6, 12, 24, 16), "growth": 32}),
-    "preresnet110": Architecture("preresnet", {"depth": 110}),
-    "preresnet164": Architecture("preresnet", {"depth": 164}),
+    "preresnet110": Architecture("preactivation", {"depth": 110}),
+    "preresnet164": Architecture("preactivation", {"depth": 164}),
     "wideresnet28x10": Architecture(
-        "wideresnet", {"depth": 28, "widen": 10}, zoo_options={"conv_bias": True, "stride_on_second": True}
+        "preactivation", {"depth": 28, "widen": 10}, zoo_options={"conv_bias": True, "stride_on_second": True}
     ),
 }
 

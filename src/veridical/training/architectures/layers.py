@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+#: The output of a bottleneck is this many times as wide as its 3x3 convolution.
+EXPANSION = 4
+
 
 def conv(inputs: int, outputs: int, size: int, *, stride: int = 1, groups: int = 1, bias: bool = False) -> nn.Conv2d:
     """A convolution that keeps the image size, up to the stride; without bias if batch normalisation follows."""

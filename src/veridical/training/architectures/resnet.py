@@ -1,7 +1,8 @@
-"""Residual networks (He, Zhang, Ren & Sun, 2016, "Deep Residual Learning for Image Recognition").
+"""Residual networks (He, Zhang, Ren & Sun, 2016, "Deep Residual Learning for Image Recognition"), and ResNeXt.
 
-resnet8 and resnet18 in their CIFAR form (a 3x3 stem that keeps the resolution), resnet50 in its ImageNet form (a
-7x7 stem and pooling, the stride of a bottleneck in its 3x3 convolution).
+In their CIFAR form, with a 3x3 stem that keeps the resolution; with ``imagenet``, a 7x7 stem and pooling.  The stride
+of a bottleneck is in its 3x3 convolution.  With ``groups`` they are ResNeXt (Xie, Girshick, Dollár, Tu & He, 2017,
+"Aggregated Residual Transformations").
 """
 
 from __future__ import annotations
@@ -9,66 +10,40 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from veridical.training.architectures.layers import ConvNet, conv, residual_stages
-
-#: A bottleneck block's output is this many times as wide as its 3x3 convolution.
-EXPANSION = 4
+from veridical.training.architectures.layers import EXPANSION, ConvNet, conv, residual_stages
 
 
 class Residual(nn.Module):
-    """relu(F(x) + x), with a 1x1 convolution on the shortcut where the shape changes; subclasses write F."""
+    """relu(F(x) + x), a rectifier between F's convolutions, each with normalisation.
 
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+    Where the shape changes, the shortcut is a 1x1 convolution.
+    """
+
+    def __init__(self, stride: int, *convolutions: nn.Conv2d) -> None:
         super().__init__()
+        inputs, outputs = convolutions[0].in_channels, convolutions[-1].out_channels
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.shortcut = nn.Sequential(conv(inputs, outputs, 1, stride=stride), nn.BatchNorm2d(outputs))
-
-    def residual(self, values: Tensor) -> Tensor:
-        """F(x)."""
-        raise NotImplementedError
+        for number, convolution in enumerate(convolutions, 1):
+            self.add_module(f"conv{number}", convolution)
+            self.add_module(f"norm{number}", nn.BatchNorm2d(convolution.out_channels))
+        self._last = f"norm{len(convolutions)}"
 
     def forward(self, values: Tensor) -> Tensor:
-        return torch.relu(self.residual(values) + self.shortcut(values))
+        residual = values
+        for name, layer in self.named_children():
+            if name != "shortcut":
+                residual = layer(residual)
+                if name.startswith("norm") and name != self._last:
+                    residual = torch.relu(residual)
+        return torch.relu(residual + self.shortcut(values))
 
 
-class BasicBlock(Residual):
-    """Two 3x3 convolutions."""
-
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
-        super().__init__(inputs, outputs, stride)
-        self.conv1, self.norm1 = conv(inputs, outputs, 3, stride=stride), nn.BatchNorm2d(outputs)
-        self.conv2, self.norm2 = conv(outputs, outputs, 3), nn.BatchNorm2d(outputs)
-
-    def residual(self, values: Tensor) -> Tensor:
-        values = torch.relu(self.norm1(self.conv1(values)))
-        result: Tensor = self.norm2(self.conv2(values))
-        return result
-
-
-class Bottleneck(Residual):
-    """1x1 down to ``inner`` channels, 3x3 (in ``groups``), 1x1 up."""
-
-    def __init__(self, inputs: int, inner: int, outputs: int, stride: int, groups: int = 1) -> None:
-        super().__init__(inputs, outputs, stride)
-        self.conv1, self.norm1 = conv(inputs, inner, 1), nn.BatchNorm2d(inner)
-        self.conv2, self.norm2 = conv(inner, inner, 3, stride=stride, groups=groups), nn.BatchNorm2d(inner)
-        self.conv3, self.norm3 = conv(inner, outputs, 1), nn.BatchNorm2d(outputs)
-
-    def residual(self, values: Tensor) -> Tensor:
-        values = torch.relu(self.norm1(self.conv1(values)))
-        values = torch.relu(self.norm2(self.conv2(values)))
-        result: Tensor = self.norm3(self.conv3(values))
-        return result
-
-
-def cifar_stem(in_channels: int, width: int) -> nn.Sequential:
-    """A 3x3 convolution that keeps the resolution."""
-    return nn.Sequential(conv(in_channels, width, 3), nn.BatchNorm2d(width), nn.ReLU())
-
-
-def imagenet_stem(in_channels: int, width: int) -> nn.Sequential:
-    """A 7x7 convolution and pooling: a quarter of the resolution."""
+def _stem(in_channels: int, width: int, imagenet: bool) -> nn.Sequential:
+    """The resolution of the images, or a quarter of it."""
+    if not imagenet:
+        return nn.Sequential(conv(in_channels, width, 3), nn.BatchNorm2d(width), nn.ReLU())
     return nn.Sequential(
         conv(in_channels, width, 7, stride=2), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1)
     )
@@ -80,18 +55,22 @@ def build(
     width: int,
     n_classes: int,
     in_channels: int,
-    bottleneck: bool = False,
+    inner: int = 0,
+    groups: int = 1,
     imagenet: bool = False,
 ) -> ConvNet:
-    """``depths[i]`` blocks in stage i, whose width is ``width`` times 2^i."""
-    inner = [width * 2**stage for stage in range(len(depths))]
-    outputs = [width * (EXPANSION if bottleneck else 1) for width in inner]
+    """``depths[i]`` blocks in stage i, whose widths are 2^i times those of the first.
+
+    Blocks are two 3x3 convolutions of ``width`` channels, or bottlenecks around one of ``inner`` channels.
+    """
+    outputs = [width * (EXPANSION if inner else 1) * 2**stage for stage in range(len(depths))]
 
     def block(stage: int, inputs: int, stride: int) -> nn.Module:
-        if bottleneck:
-            return Bottleneck(inputs, inner[stage], outputs[stage], stride)
-        return BasicBlock(inputs, outputs[stage], stride)
+        last, middle = outputs[stage], inner * 2**stage
+        if not inner:
+            return Residual(stride, conv(inputs, last, 3, stride=stride), conv(last, last, 3))
+        wide = conv(middle, middle, 3, stride=stride, groups=groups)
+        return Residual(stride, conv(inputs, middle, 1), wide, conv(middle, last, 1))
 
     stages = residual_stages(depths, outputs, width, block)
-    stem = imagenet_stem(in_channels, width) if imagenet else cifar_stem(in_channels, width)
-    return ConvNet(stem, stages, outputs[-1], n_classes)
+    return ConvNet(_stem(in_channels, width, imagenet), stages, outputs[-1], n_classes)

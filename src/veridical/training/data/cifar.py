@@ -11,54 +11,50 @@ import numpy.typing as npt
 
 from veridical.errors import CorruptFileError, DatasetError, UnsafePickleError
 from veridical.predictions.files.cifar_batches import read_batch, read_published_pickle
-from veridical.training.data.images import ImageSet, Normalisation, Pixels
+from veridical.training.data.images import ImageSet, Normalisation, check_label_range
+
+_Arrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
 
 
 @dataclass(frozen=True)
-class _DatasetFiles:
-    """The published files of one of the two data sets."""
+class _Published:
+    """What is published of one of the two data sets; a binary file is called as the python one, with ``.bin``."""
 
     n_classes: int
     normalisation: Normalisation
+    files: dict[str, tuple[str, ...]]
     archive: str
     python_folder: str
-    python_files: dict[str, tuple[str, ...]]
-    python_meta: str
-    label_key: bytes
-    names_key: bytes
+    python_names: str
     binary_folder: str
-    binary_files: dict[str, tuple[str, ...]]
     binary_names: str
-    label_bytes: int  # labels before each image in the binary files; the last is the fine one
+    key: str  # before "labels" and "label_names" in the python files
+    label_bytes: int  # before each image in the binary files; the last is the fine label
 
 
 _DATASETS = {
-    "cifar10": _DatasetFiles(
+    "cifar10": _Published(
         n_classes=10,
         normalisation=Normalisation((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+        files={"train": tuple(f"data_batch_{i}" for i in range(1, 6)), "test": ("test_batch",)},
         archive="cifar-10-python.tar.gz",
         python_folder="cifar-10-batches-py",
-        python_files={"train": tuple(f"data_batch_{i}" for i in range(1, 6)), "test": ("test_batch",)},
-        python_meta="batches.meta",
-        label_key=b"labels",
-        names_key=b"label_names",
+        python_names="batches.meta",
         binary_folder="cifar-10-batches-bin",
-        binary_files={"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)},
         binary_names="batches.meta.txt",
+        key="",
         label_bytes=1,
     ),
-    "cifar100": _DatasetFiles(
+    "cifar100": _Published(
         n_classes=100,
         normalisation=Normalisation((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
+        files={"train": ("train",), "test": ("test",)},
         archive="cifar-100-python.tar.gz",
         python_folder="cifar-100-python",
-        python_files={"train": ("train",), "test": ("test",)},
-        python_meta="meta",
-        label_key=b"fine_labels",
-        names_key=b"fine_label_names",
+        python_names="meta",
         binary_folder="cifar-100-binary",
-        binary_files={"train": ("train.bin",), "test": ("test.bin",)},
         binary_names="fine_label_names.txt",
+        key="fine_",
         label_bytes=2,
     ),
 }
@@ -73,16 +69,30 @@ REQUIRED = {
 def read(name: str, directory: Path, split: str) -> ImageSet:
     """One split, from the python files, or else from the binary ones."""
     files = _DATASETS[name]
-    folder = _folder_of(directory, files.python_folder, files.python_files[split])
-    if folder is not None:
-        return _read_python(files, folder, split)
-    folder = _folder_of(directory, files.binary_folder, files.binary_files[split])
-    if folder is not None:
-        return _read_binary(files, folder, split)
+    for folder, suffix, read_file, read_names in (
+        (files.python_folder, "", _python_batch, _python_names),
+        (files.binary_folder, ".bin", _binary_batch, _binary_names),
+    ):
+        names = [f"{stem}{suffix}" for stem in files.files[split]]
+        place = _folder_of(directory, folder, names)
+        if place is None:
+            continue
+        batches = [read_file(files, place / name) for name in names]
+        labels, rows = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
+        check_label_range(labels, files.n_classes, place)
+        return ImageSet.of(
+            # Rows hold a red, a green and a blue plane.
+            np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)),
+            labels,
+            n_classes=files.n_classes,
+            normalisation=files.normalisation,
+            class_names=read_names(files, place),
+            published=None if suffix else dict.fromkeys(names, True),
+        )
     raise DatasetError(f"{directory} has no {name} {split} files; {REQUIRED[name]}.")
 
 
-def _folder_of(directory: Path, folder: str, names: tuple[str, ...]) -> Path | None:
+def _folder_of(directory: Path, folder: str, names: list[str]) -> Path | None:
     """The folder that holds the files: the one that the archive unpacks to, or the directory itself."""
     for candidate in (directory / folder, directory):
         present = [name for name in names if (candidate / name).is_file()]
@@ -94,20 +104,10 @@ def _folder_of(directory: Path, folder: str, names: tuple[str, ...]) -> Path | N
     return None
 
 
-def _read_python(files: _DatasetFiles, folder: Path, split: str) -> ImageSet:
-    """The published files, which are pickles and are loaded because their content is known by its MD5 sum."""
-    names = files.python_files[split]
-    batches = [_load(folder / name) for name in names]
-    images = np.concatenate([batch[b"data"] for batch in batches])
-    labels = np.concatenate([np.asarray(batch[files.label_key], np.int64) for batch in batches])
-    return ImageSet.of(
-        _as_images(images),
-        _check_labels(labels, files, folder),
-        n_classes=files.n_classes,
-        normalisation=files.normalisation,
-        class_names=_python_names(files, folder / files.python_meta),
-        published=dict.fromkeys(names, True),
-    )
+def _python_batch(files: _Published, path: Path) -> _Arrays:
+    """A published file, which is a pickle and is loaded because its content is known by its MD5 sum."""
+    batch = _load(path)
+    return np.asarray(batch[f"{files.key}labels".encode()], np.int64), batch[b"data"]
 
 
 def _load(path: Path) -> dict[bytes, Any]:
@@ -120,43 +120,20 @@ def _load(path: Path) -> dict[bytes, Any]:
         ) from None
 
 
-def _read_binary(files: _DatasetFiles, folder: Path, split: str) -> ImageSet:
-    batches = [read_batch(folder / name, (files.label_bytes,)) for name in files.binary_files[split]]
-    labels, images = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
-    names = folder / files.binary_names
-    return ImageSet.of(
-        _as_images(images),
-        _check_labels(labels, files, folder),
-        n_classes=files.n_classes,
-        normalisation=files.normalisation,
-        class_names=_checked_names(names.read_text(errors="replace").split(), files, names)
-        if names.is_file()
-        else None,
-    )
+def _python_names(files: _Published, folder: Path) -> list[str] | None:
+    path = folder / files.python_names
+    return [name.decode() for name in _load(path)[f"{files.key}label_names".encode()]] if path.is_file() else None
 
 
-def _as_images(rows: npt.NDArray[np.uint8]) -> Pixels:
-    """Images (N, 32, 32, 3) of rows that hold a red, a green and a blue plane."""
-    return np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+def _binary_batch(files: _Published, path: Path) -> _Arrays:
+    return read_batch(path, (files.label_bytes,))
 
 
-def _check_labels(labels: npt.NDArray[np.int64], files: _DatasetFiles, folder: Path) -> npt.NDArray[np.int64]:
-    outside = np.flatnonzero((labels < 0) | (labels >= files.n_classes))
-    if outside.size:
-        raise CorruptFileError(
-            f"image {outside[0]} in {folder} has label {labels[outside[0]]}, and there are {files.n_classes} classes; "
-            "download the files again."
-        )
-    return labels
-
-
-def _python_names(files: _DatasetFiles, path: Path) -> list[str] | None:
+def _binary_names(files: _Published, folder: Path) -> list[str] | None:
+    path = folder / files.binary_names
     if not path.is_file():
         return None
-    return [name.decode() for name in _load(path)[files.names_key]]
-
-
-def _checked_names(names: list[str], files: _DatasetFiles, path: Path) -> list[str]:
+    names = path.read_text(errors="replace").split()
     if len(names) != files.n_classes:
         raise CorruptFileError(f"{path} lists {len(names)} classes instead of {files.n_classes}; download it again.")
     return names

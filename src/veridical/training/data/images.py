@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import DtypeError, LabelError, ParameterError, ShapeError, shown
+from veridical.errors import CorruptFileError, DtypeError, LabelError, ParameterError, ShapeError, shown
 from veridical.predictions.arrays import as_array
 from veridical.predictions.validation import check_integer, check_labels, check_names, check_type, entries_of
 
@@ -116,7 +116,7 @@ class ImageSet:
             By default computed from the images.
         """
         if isinstance(images, np.ndarray):
-            images = _check_pixels(as_array(images, "images", "give a uint8 array of pixels"))
+            images = check_pixels(as_array(images, "images", "give a uint8 array of pixels"))
         elif not (isinstance(getattr(images, "shape", None), tuple) and hasattr(images, "read")):
             raise ParameterError(f"images are {shown(images)}; give a uint8 array of shape (N, H, W, C) or (N, H, W).")
         n_images = images.shape[0]
@@ -168,7 +168,8 @@ class ImageSet:
         return digest.hexdigest()
 
 
-def _check_pixels(images: npt.NDArray[np.uint8]) -> Pixels:
+def check_pixels(images: npt.NDArray[np.uint8]) -> Pixels:
+    """Images (N, H, W, C) of bytes; grey ones may lack the last axis."""
     if images.dtype != np.uint8:
         raise DtypeError(f"the images have dtype {images.dtype}; give pixels from 0 to 255 as uint8.")
     if images.ndim == 3:
@@ -186,7 +187,11 @@ def count_classes(*labels: npt.ArrayLike) -> int:
     return max([2, *(int(array.max(initial=1)) + 1 for array in integers)])
 
 
-def md5_of(path: Path) -> str:
-    """The MD5 sum of a file, which publishers of data sets give for their files."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+def check_label_range(labels: npt.NDArray[np.integer], n_classes: int, place: Path) -> None:
+    """Reject labels of a published data set that are none of its classes."""
+    outside = np.flatnonzero((labels < 0) | (labels >= n_classes))
+    if outside.size:
+        raise CorruptFileError(
+            f"image {outside[0]} in {place} has label {labels[outside[0]]}, and there are {n_classes} classes; "
+            "download the files again."
+        )

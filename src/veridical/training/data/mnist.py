@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import math
 import zlib
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from veridical.errors import CorruptFileError, DatasetError
 from veridical.predictions.files.file_checks import check_claim
-from veridical.training.data.images import ImageSet, Normalisation, md5_of
+from veridical.training.data.images import ImageSet, Normalisation, check_label_range
 
 #: idx files begin with two zeros, the element type (8: unsigned byte), and the number of dimensions.
 _UNSIGNED_BYTE = 8
@@ -26,22 +27,12 @@ _NORMALISATION = {
     "mnist": Normalisation((0.1307,), (0.3081,)),
     "fashion-mnist": Normalisation((0.2860,), (0.3530,)),
 }
-
 _CLASS_NAMES = {
     "mnist": tuple("0123456789"),
-    "fashion-mnist": (
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
+    "fashion-mnist": tuple(
+        ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
     ),
-}
+}  # fmt: skip
 
 #: MD5 sums of the published compressed files.  Distributions compress them again, which changes the sum and not the
 #: images, and gzip checks its content: so a different sum is recorded, not rejected.
@@ -73,15 +64,13 @@ def read(name: str, directory: Path, split: str) -> ImageSet:
     images, labels = (_read_idx(path, dimensions) for path, dimensions in zip(paths, (3, 1), strict=True))
     if len(images) != len(labels):
         raise CorruptFileError(f"{paths[0]} has {len(images)} images and {paths[1].name} has {len(labels)} labels.")
-    n_classes = len(_CLASS_NAMES[name])
-    if labels.max(initial=0) >= n_classes:
-        raise CorruptFileError(f"{paths[1]} has the label {labels.max()}, and there are {n_classes} classes.")
+    check_label_range(labels, len(_CLASS_NAMES[name]), paths[1])
     return ImageSet.of(
         images,
         labels.astype(np.int64),
         normalisation=_NORMALISATION[name],
         class_names=_CLASS_NAMES[name],
-        published={path.name: md5_of(path) == _MD5[name][path.stem] for path in paths if path.suffix == ".gz"},
+        published={path.name: _md5_of(path) == _MD5[name][path.stem] for path in paths if path.suffix == ".gz"},
     )
 
 
@@ -90,6 +79,11 @@ def _path_of(name: str, directory: Path, stem: str) -> Path:
         if candidate.is_file():
             return candidate
     raise DatasetError(f"{directory / stem}.gz is missing; {REQUIRED[name]}.")
+
+
+def _md5_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def _read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
