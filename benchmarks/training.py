@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from veridical.training import ImageBatches, ImageSet, build, collect_predictions
-from veridical.training.epoch import train_epoch
+from veridical.training.trainer import train_epoch
 
 #: What is promised: no more than this many times the bare loop.
 TRAINING_LIMIT, PREDICTION_LIMIT = 1.2, 1.1

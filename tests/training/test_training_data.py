@@ -214,7 +214,7 @@ def test_mnist_rejects_damaged_files(tmp_path: Path) -> None:
         with pytest.raises(CorruptFileError, match=message):
             load_dataset("mnist", tmp_path)
     write_idx(tmp_path, True, [1, 12])
-    with pytest.raises(CorruptFileError, match="image 1 in .* has label 12, and there are 10 classes"):
+    with pytest.raises(CorruptFileError, match=r"image 1 in .* has label 12, and there are 10 classes"):
         load_dataset("mnist", tmp_path)
 
 

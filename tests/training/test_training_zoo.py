@@ -19,7 +19,7 @@ from veridical.errors import (
     UnknownNameError,
 )
 from veridical.training import build
-from veridical.training.checkpoints import save_weights
+from veridical.training.checkpoints import save_tensors
 from veridical.training.zoo import find_checkpoints, load_checkpoint, load_checkpoints, our_name, zoo_normalisation
 
 
@@ -90,7 +90,7 @@ def test_tensor_of_another_shape_is_named(tmp_path: Path) -> None:
 
 def test_first_tensor_that_differs_is_named(tmp_path: Path) -> None:
     path = tmp_path / "net.safetensors"
-    save_weights(path, build("resnet8", 10), {})
+    save_tensors(path, build("resnet8", 10).state_dict(), {})
     with pytest.raises(CheckpointError, match=r"tensor stem\.0\.weight has shape \(16, 3, 3, 3\), .* \(64, 3, 3, 3\)"):
         load_checkpoint(path, "resnet18", 10)
 
@@ -159,7 +159,7 @@ def test_files_of_old_versions_are_read(tmp_path: Path) -> None:
 
 def test_truncated_safetensors_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "net.safetensors"
-    save_weights(path, build("resnet8", 10), {})
+    save_tensors(path, build("resnet8", 10).state_dict(), {})
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(CorruptFileError, match="may be truncated"):
         load_checkpoint(path, "resnet8", 10)
@@ -185,7 +185,7 @@ def test_find_checkpoints_sorts_by_number(tmp_path: Path) -> None:
 def test_load_checkpoints_yields_one_network_at_a_time(tmp_path: Path) -> None:
     for seed in range(3):
         torch.manual_seed(seed)
-        save_weights(tmp_path / f"{seed}.safetensors", build("resnet8", 4), {})
+        save_tensors(tmp_path / f"{seed}.safetensors", build("resnet8", 4).state_dict(), {})
     models = load_checkpoints(find_checkpoints(tmp_path), "resnet8", 4)
     first = next(models).classifier.weight  # type: ignore[union-attr]
     second = next(models).classifier.weight  # type: ignore[union-attr]
@@ -210,7 +210,7 @@ def test_zoo_normalisation_depends_on_the_method() -> None:
 
 
 def test_load_checkpoint_preserves_the_global_generator(tmp_path: Path) -> None:
-    save_weights(tmp_path / "net.safetensors", build("resnet8", 4), {})
+    save_tensors(tmp_path / "net.safetensors", build("resnet8", 4).state_dict(), {})
     before = torch.get_rng_state()
     load_checkpoint(tmp_path / "net.safetensors", "resnet8", 4)
     assert torch.equal(torch.get_rng_state(), before)

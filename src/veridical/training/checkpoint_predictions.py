@@ -68,14 +68,12 @@ def predict_dataset(
 
     Examples
     --------
-    >>> import dataclasses
     >>> import numpy as np
     >>> from veridical import training
     >>> images, labels = np.zeros((20, 16, 16, 1), np.uint8), np.arange(20) % 2
     >>> np.savez("images.npz", train_images=images, train_labels=labels, test_images=images, test_labels=labels)
-    >>> train, test = (training.load_dataset("npz", "images.npz", split) for split in ("train", "test"))
-    >>> recipe = dataclasses.replace(training.RECIPES["one-cycle"], epochs=1)
-    >>> _ = training.train_ensemble(train, test, out="run", arch="resnet8", members=1, recipe=recipe)
+    >>> train, recipe = training.load_dataset("npz", "images.npz"), training.Recipe(epochs=1)
+    >>> _ = training.train_ensemble(train, out="run", arch="resnet8", members=1, recipe=recipe)
     >>> training.predict_dataset("run", "images.npz", dataset="npz").n_samples
     20
     """

@@ -43,11 +43,6 @@ def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[
     return tensors, metadata
 
 
-def save_weights(path: str | os.PathLike[str], model: nn.Module, metadata: dict[str, Any]) -> None:
-    """Write a network's parameters and running statistics."""
-    save_tensors(path, model.state_dict(), metadata)
-
-
 def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
     """Put tensors into ``model``, or name the first that is missing, unknown, or of another shape."""
     expected = model.state_dict()

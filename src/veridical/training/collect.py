@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib import format as npy_format
 
-from veridical._atomic import as_path
+from veridical._atomic import as_path, storage_errors
 from veridical._extras import require
 from veridical.errors import (
     InvalidInputError,
@@ -23,11 +28,16 @@ from veridical.errors import (
 )
 from veridical.predictions import Predictions
 from veridical.predictions.classes import ClassIndices
-from veridical.predictions.validation import KINDS, Kind, check_choice, check_integer, check_names, entries_of
-from veridical.training.prediction_file import PredictionsFile
+from veridical.predictions.files import load
+from veridical.predictions.files.format_npz import write_npz
+from veridical.predictions.validation import KINDS, Kind, check_choice, check_integer, entries_of
 
 _Array = npt.NDArray[Any]
+#: One source: the kind of its scores, and a function from inputs to scores (B, L).
+_Pass = tuple[Kind, Callable[[Any], _Array]]
 
+#: Bytes kept for the header of a .npy file; NumPy pads it to a multiple of 64, and any shape in practice fits twice.
+_HEADER_BYTES = 128
 #: Rows of a plain (X, y) pair in one batch.
 _PAIR_BATCH = 1024
 
@@ -99,146 +109,157 @@ def collect_predictions(
     first = next(passes, None)
     if first is None:
         raise ParameterError("there are no models; give at least one.")
-    stored_kind = kind or first.kind
-    with _Collector(None if out is None else PredictionsFile(out, stored_kind, dtype), np.dtype(dtype)) as collector:
-        for predict in itertools.chain([first], passes):
-            if kind is None:
-                _check_same_kind(first, predict, collector.n_sources)
+    with _Rows(None if out is None else as_path(out), np.dtype(dtype)) as rows:
+        collected = _Collected(rows)
+        for own_kind, predict in itertools.chain([first], passes):
+            if kind is None and own_kind != first[0]:
+                raise ParameterError(
+                    f"model 0 returns {first[0]} and model {collected.n_sources} returns {own_kind}; collect modules "
+                    "and classifiers separately, or let the modules return probabilities and pass kind='probs'."
+                )
             for inputs, labels in _batches(loader):
-                with failures_of_model(collector.place):
+                with failures_of_model(collected.place):
                     scores = predict(inputs)
-                collector.add(scores, labels)
-            collector.end_source()
-        return collector.finish(stored_kind, source_names, class_names)
+                collected.add(scores, labels)
+            collected.end_source()
+        predictions = Predictions(
+            rows.finish(collected.shape),
+            collected.labels,
+            kind=kind or first[0],
+            source_names=source_names,
+            class_names=class_names,
+        )
+        if rows.path is None:
+            return predictions
+        write_npz(predictions, as_path(out), rows.path)
+    return load(as_path(out))
 
 
-class _Collector:
-    """Checks and counts batches of scores, and writes them to a file or keeps them."""
+class _Collected:
+    """Checks and counts batches of scores."""
 
-    def __init__(self, file: PredictionsFile | None, dtype: np.dtype[Any]) -> None:
-        self._file, self._dtype = file, dtype
-        self._kept: list[_Array] = []
+    def __init__(self, rows: _Rows) -> None:
+        self._rows = rows
         self._labels: list[_Array] = []
-        self.n_sources, self.n_samples, self.n_classes = 0, 0, 0
+        self.n_sources, self._n_samples, self._n_classes = 0, 0, 0
         self._row = 0
-
-    def __enter__(self) -> _Collector:
-        if self._file is not None:
-            self._file.__enter__()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._file is not None:
-            self._file.__exit__(*exception)
 
     @property
     def place(self) -> str:
         """Which batch is next, for messages."""
         return f"model {self.n_sources}, samples from {self._row}"
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(S, N, L)."""
+        return self.n_sources, self._n_samples, self._n_classes
+
+    @property
+    def labels(self) -> ClassIndices | None:
+        """The labels of the first pass, if the loader gives any."""
+        return ClassIndices(self._labels[0].astype(np.int64)) if self._labels else None
+
     def add(self, scores: _Array, labels: _Array | None) -> None:
         """Add a batch (B, L) of the current source."""
         where = self.place
         if scores.ndim != 2:
             raise ShapeError(f"{where}: the output has shape {scores.shape}; it must be (batch, classes).")
-        self.n_classes = self.n_classes or scores.shape[1]
-        if scores.shape[1] != self.n_classes:
+        self._n_classes = self._n_classes or scores.shape[1]
+        if scores.shape[1] != self._n_classes:
             raise ShapeError(
-                f"{where}: {scores.shape[1]} classes, and {self.n_classes} before; all models must have the same "
+                f"{where}: {scores.shape[1]} classes, and {self._n_classes} before; all models must have the same "
                 "classes."
             )
         if np.isnan(scores).any():
             sample = self._row + int(np.isnan(scores).any(axis=1).argmax())
             raise NotFiniteError(f"model {self.n_sources} predicts NaN for sample {sample}; remove the model.")
-        self._check_labels(labels, len(scores), where)
-        if self._file is None:
-            self._kept.append(scores.astype(self._dtype))
-        else:
-            self._file.append(scores)
+        if labels is not None:
+            self._add_labels(labels, len(scores), where)
+        self._rows.append(scores)
         self._row += len(scores)
 
-    def _check_labels(self, labels: _Array | None, count: int, where: str) -> None:
-        if labels is None:
-            return
+    def _add_labels(self, labels: _Array, count: int, where: str) -> None:
         if labels.shape != (count,):
             raise LabelError(f"{where}: labels of shape {labels.shape} for {count} samples; give one label per sample.")
         if self.n_sources == 0:
             self._labels.append(labels)
-        elif not np.array_equal(labels, self.labels()[self._row : self._row + count]):
+        elif not self._labels or not np.array_equal(labels, self._labels[0][self._row : self._row + count]):
             raise LabelError(
                 f"{where}: the labels differ from those of the first pass; the loader must give the same samples in "
                 "the same order each time (shuffle=False)."
             )
 
-    def labels(self) -> _Array:
-        """All labels of the first pass, concatenated once."""
-        if len(self._labels) > 1:
-            self._labels = [np.concatenate(self._labels)]
-        return self._labels[0] if self._labels else np.empty(0, np.int64)
-
     def end_source(self) -> None:
         """Check that the current source has as many samples as the first, and start the next."""
         if self.n_sources == 0:
-            self.n_samples = self._row
-        if self._row == 0 or self._row != self.n_samples:
+            self._n_samples = self._row
+            self._labels = [np.concatenate(self._labels)] if self._labels else []
+        if self._row == 0 or self._row != self._n_samples:
             raise InvalidInputError(
-                f"the loader gave {self._row} samples to model {self.n_sources} and {self.n_samples} to the first; "
+                f"the loader gave {self._row} samples to model {self.n_sources} and {self._n_samples} to the first; "
                 "give one that can be iterated again (a list or a DataLoader, not a generator)."
             )
         self.n_sources += 1
         self._row = 0
 
-    def finish(self, kind: Kind, source_names: Sequence[str] | None, class_names: Sequence[str] | None) -> Predictions:
-        """The predictions, once all sources are complete."""
-        shape = (self.n_sources, self.n_samples, self.n_classes)
-        sources = check_names(source_names, self.n_sources, "source")
-        classes = check_names(class_names, self.n_classes, "class")
-        labels = self.labels().astype(np.int64) if self._labels else None
-        indices = None if labels is None else ClassIndices(labels)
-        if self._file is None:
-            values: _Array = np.concatenate(self._kept).reshape(shape)
-        else:
-            # Checked before the file gets its name, so that predictions with invalid labels are not written.
-            Predictions(np.broadcast_to(np.float32(0), shape), indices, source_names=sources, class_names=classes)
-            self._file.finish(shape, labels, sources, classes)
-            values = self._file.scores()
-        return Predictions(values, indices, kind=kind, source_names=sources, class_names=classes)
+
+class _Rows:
+    """A ``.npy`` file in memory, or a temporary one beside ``out``, whose shape is written when all rows are there.
+
+    Models predict one after another, batch by batch, which is the order of an array (S, N, L) in memory.
+    """
+
+    def __init__(self, out: Path | None, dtype: np.dtype[Any]) -> None:
+        self._out, self._dtype = out, dtype
+        self.path: Path | None = None
+
+    def __enter__(self) -> _Rows:
+        with self._errors(), ExitStack() as stack:
+            if self._out is None:
+                self._file: IO[bytes] = io.BytesIO()
+            else:
+                folder = TemporaryDirectory(dir=self._out.parent, prefix=f".{self._out.name}.")
+                self.path = Path(stack.enter_context(folder)) / "rows.npy"
+                # Unbuffered: batches are large, and a full disk fails at the batch that does not fit.
+                self._file = stack.enter_context(self.path.open("wb", buffering=0))
+            self._file.write(b"\0" * _HEADER_BYTES)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._out is None else storage_errors(self._out)
+
+    def append(self, scores: _Array) -> None:
+        """Append the scores (B, L) of a batch."""
+        remaining = np.ascontiguousarray(scores, dtype=self._dtype).data.cast("B")
+        with self._errors():
+            while remaining:  # an unbuffered file may take a part, and fails only at the next call if the disk is full
+                remaining = remaining[self._file.write(remaining) :]
+
+    def finish(self, shape: tuple[int, int, int]) -> _Array:
+        """All rows as an array of this shape."""
+        if isinstance(self._file, io.BytesIO):
+            return np.frombuffer(self._file.getbuffer(), self._dtype, offset=_HEADER_BYTES).reshape(shape)
+        with self._errors():
+            self._file.seek(0)
+            header = {"descr": npy_format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": shape}
+            npy_format.write_array_header_1_0(self._file, header)
+            array: _Array = np.load(self._file.name, mmap_mode="r", allow_pickle=False)
+        return array
 
 
-def _check_same_kind(first: _Pass, other: _Pass, place: int) -> None:
-    """Reject logits among probabilities: one kind holds for all sources."""
-    if other.kind != first.kind:
-        raise ParameterError(
-            f"model 0 returns {first.kind} and model {place} returns {other.kind}; collect modules and classifiers "
-            "separately, or let the modules return probabilities and pass kind='probs'."
+def _classifier_pass(classifier: Any) -> _Pass:
+    """The probabilities of a scikit-learn classifier."""
+    classes = np.asarray(classifier.classes_)
+    if not np.array_equal(classes, np.arange(len(classes))):
+        raise LabelError(
+            f"a classifier's classes are {list(classes[:5])}...; fit it on labels 0 to L-1, so that columns and "
+            "labels agree."
         )
-
-
-class _Pass(Protocol):
-    """One source: a function from inputs to scores."""
-
-    kind: Kind
-
-    def __call__(self, inputs: Any) -> _Array:
-        """Scores (B, L)."""
-
-
-class _ClassifierPass:
-    """A scikit-learn classifier."""
-
-    kind: Kind = "probs"
-
-    def __init__(self, classifier: Any) -> None:
-        classes = np.asarray(classifier.classes_)
-        if not np.array_equal(classes, np.arange(len(classes))):
-            raise LabelError(
-                f"a classifier's classes are {list(classes[:5])}...; fit it on labels 0 to L-1, so that columns and "
-                "labels agree."
-            )
-        self._classifier = classifier
-
-    def __call__(self, inputs: Any) -> _Array:
-        return np.asarray(self._classifier.predict_proba(inputs))
+    return "probs", lambda inputs: np.asarray(classifier.predict_proba(inputs))
 
 
 def _passes(models: Any, mc_samples: int | None, device: Any, precision: str, random_state: int) -> Iterator[_Pass]:
@@ -250,13 +271,13 @@ def _passes(models: Any, mc_samples: int | None, device: Any, precision: str, ra
             raise ParameterError("mc_samples is for one torch module with dropout; remove it for several models.")
     for model in [models] if is_single else entries_of(models, "models are", "a list of modules or classifiers"):
         if hasattr(model, "predict_proba"):
-            yield _ClassifierPass(model)
+            yield _classifier_pass(model)
         elif _is_module(model):
             from veridical.training.module_pass import ModulePass
 
             for sample in range(mc_samples or 1):
                 seed = None if mc_samples is None else int(random_state) + sample
-                yield ModulePass(model, device, precision, seed)
+                yield "logits", ModulePass(model, device, precision, seed)
         else:
             raise ParameterError(
                 f"a model is a {type(model).__name__}; give torch modules, or classifiers with predict_proba."

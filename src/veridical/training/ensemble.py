@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from veridical._atomic import as_path, atomic_file
+from veridical._atomic import as_path
 from veridical._progress import Progress, check_progress
 from veridical.errors import DatasetError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.files import load
 from veridical.predictions.validation import check_choice, check_integer, check_seed, check_type
-from veridical.training.architectures import build, check_image_shape
-from veridical.training.batches import ImageBatches
-from veridical.training.checkpoints import TrainingState, load_tensors, put_weights, save_weights
+from veridical.training.architectures import check_image_shape
 from veridical.training.data.images import ImageSet, Normalisation
-from veridical.training.devices import preserve_random_state, resolve_device, resolve_precision
-from veridical.training.epoch import OnBatch, train_epoch
-from veridical.training.module_pass import ModulePass
-from veridical.training.prediction_file import NpyStream
-from veridical.training.recipes import RECIPES, Recipe, Trajectory, plan
+from veridical.training.devices import resolve_device, resolve_precision
+from veridical.training.recipes import RECIPES, Recipe, plan
 from veridical.training.run_directory import RunDirectory, describe_machine
-
-#: A line for each finished epoch and member, at level INFO.
-_log = logging.getLogger("veridical.training")
-
-#: Reading the training accuracy waits for the device, so it is read this seldom (seconds).
-_REFRESH = 0.5
+from veridical.training.trainer import Trainer
+from veridical.training.zoo import load_checkpoints
 
 
 @dataclass(frozen=True)
@@ -51,11 +39,10 @@ class TrainedEnsemble:
 
     Examples
     --------
-    >>> import dataclasses
     >>> import numpy as np
     >>> from veridical import training
     >>> images = training.ImageSet.of(np.zeros((20, 16, 16, 1), np.uint8), np.arange(20) % 2)
-    >>> recipe = dataclasses.replace(training.RECIPES["one-cycle"], epochs=1)
+    >>> recipe = training.Recipe(epochs=1)
     >>> training.train_ensemble(images, images, out="run", arch="resnet8", members=1, recipe=recipe).source_names
     ['member-000']
     """
@@ -81,12 +68,9 @@ class TrainedEnsemble:
 
     def models(self) -> Iterator[nn.Module]:
         """The members' networks, one after another."""
-        for member in self.members:
-            with preserve_random_state(torch.device("cpu")):
-                model = _build(self.settings)
-            path = self.directory.weights(member)
-            put_weights(model, load_tensors(path)[0], path)
-            yield model.eval()
+        weights = [self.directory.weights(member) for member in self.members]
+        arch, n_classes, (_, _, in_channels) = (self.settings[key] for key in ("arch", "n_classes", "image_shape"))
+        yield from load_checkpoints(weights, arch, n_classes, in_channels=in_channels)
 
     def predictions(self) -> Predictions:
         """The members' logits on the test images, mapped from the run's files."""
@@ -110,14 +94,11 @@ def load_ensemble(directory: str | os.PathLike[str]) -> TrainedEnsemble:
 
     Examples
     --------
-    >>> import dataclasses
     >>> import numpy as np
     >>> from veridical import training
-    >>> images, labels = np.zeros((20, 16, 16, 1), np.uint8), np.arange(20) % 2
-    >>> np.savez("images.npz", train_images=images, train_labels=labels, test_images=images, test_labels=labels)
-    >>> train, test = (training.load_dataset("npz", "images.npz", split) for split in ("train", "test"))
-    >>> recipe = dataclasses.replace(training.RECIPES["one-cycle"], epochs=1)
-    >>> _ = training.train_ensemble(train, test, out="run", arch="resnet8", members=1, recipe=recipe)
+    >>> images = training.ImageSet.of(np.zeros((20, 16, 16, 1), np.uint8), np.arange(20) % 2)
+    >>> recipe = training.Recipe(epochs=1)
+    >>> _ = training.train_ensemble(images, images, out="run", arch="resnet8", members=1, recipe=recipe)
     >>> training.load_ensemble("run").predictions().n_samples
     20
     """
@@ -126,10 +107,6 @@ def load_ensemble(directory: str | os.PathLike[str]) -> TrainedEnsemble:
     if not members:
         raise DatasetError(f"{run.path} has no finished member yet; run the training command again to continue.")
     return TrainedEnsemble(run, members, settings)
-
-
-def _build(settings: dict[str, Any]) -> nn.Module:
-    return build(settings["arch"], settings["n_classes"], in_channels=settings["image_shape"][2])
 
 
 def train_ensemble(
@@ -232,125 +209,9 @@ def train_ensemble(
     with run.lock():
         if test is not None:
             run.save_test_labels(test.labels)
-        _Trainer(run, train, test, recipe, settings, torch_device, progress).train(trajectories)
+        Trainer(run, train, test, recipe, settings, torch_device, progress).train(trajectories)
     indices = sorted(member for trajectory in trajectories for member in trajectory.members.values())
     return TrainedEnsemble(run, indices, run.settings())
-
-
-class _Trainer:
-    """Trains the missing members of one run."""
-
-    def __init__(
-        self,
-        run: RunDirectory,
-        train: ImageSet,
-        test: ImageSet | None,
-        recipe: Recipe,
-        settings: dict[str, Any],
-        device: torch.device,
-        progress: Progress | None,
-    ) -> None:
-        self._run, self._recipe, self._settings, self._device = run, recipe, settings, device
-        self._train = ImageBatches(train, batch_size=recipe.batch_size, device=device)
-        self._test = None if test is None else ImageBatches(test, device=device, normalisation=train.normalisation)
-        self._progress = progress
-        self._done_batches = self._total_batches = 0
-
-    def train(self, trajectories: list[Trajectory]) -> None:
-        """Train the trajectories that have unfinished members."""
-        unfinished = [t for t in trajectories if not all(map(self._run.is_finished, t.members.values()))]
-        self._total_batches = len(unfinished) * self._recipe.epochs * self._train.steps_per_epoch
-        for trajectory in unfinished:
-            self._train_trajectory(trajectory)
-
-    def _train_trajectory(self, trajectory: Trajectory) -> None:
-        """Train from the first epoch, or from the one after the last that was finished, to the last."""
-        state, stored = self._fresh_state(trajectory.seed), self._run.state(trajectory.index)
-        if stored.is_file():
-            state.load(stored)
-            # Not counted: batches of an earlier process say nothing about the time left.
-            self._total_batches -= state.epoch * self._train.steps_per_epoch
-        while state.epoch < self._recipe.epochs:
-            self._train_one_epoch(state, trajectory)
-            if state.epoch in trajectory.members:
-                self._save_member(trajectory.members[state.epoch], state, trajectory.seed)
-            if state.epoch < self._recipe.epochs:
-                state.save(stored)
-        stored.unlink(missing_ok=True)
-
-    def _fresh_state(self, seed: int) -> TrainingState:
-        with preserve_random_state(torch.device("cpu"), seed):
-            model = _build(self._settings)
-        model = model.to(self._device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        optimiser = torch.optim.SGD(
-            model.parameters(),
-            lr=self._recipe.learning_rate,
-            momentum=self._recipe.momentum,
-            weight_decay=self._recipe.weight_decay,
-            nesterov=self._recipe.nesterov and self._recipe.momentum > 0,
-        )
-        return TrainingState(model, optimiser, 0, [])
-
-    def _train_one_epoch(self, state: TrainingState, trajectory: Trajectory) -> None:
-        what = f"run {trajectory.index + 1}, epoch {state.epoch + 1}/{self._recipe.epochs}"
-        started = time.perf_counter()
-        steps = self._train.steps_per_epoch
-        first = state.epoch * steps
-        result = train_epoch(
-            state.model,
-            state.optimiser,
-            self._train.training(trajectory.seed, state.epoch, augment=self._recipe.augment),
-            lambda step: self._recipe.learning_rate_at(first + step, steps),
-            precision=self._settings["precision"],
-            seed=trajectory.seed + state.epoch,
-            on_batch=None if self._progress is None else self._batch_report(self._progress, what),
-        )
-        seconds = time.perf_counter() - started
-        if not np.isfinite(result.loss):
-            raise ParameterError(
-                f"training diverged in epoch {state.epoch + 1} (its loss is {result.loss}); try a smaller learning "
-                f"rate than {self._recipe.learning_rate:g}."
-            )
-        state.epoch += 1
-        state.history.append({"loss": result.loss, "accuracy": result.accuracy, "seconds": round(seconds, 3)})
-        _log.info("%s: loss %.4f, training accuracy %.2f%%, %.1f s", what, result.loss, 100 * result.accuracy, seconds)
-
-    def _batch_report(self, progress: Progress, what: str) -> OnBatch:
-        """A function that reports each batch of an epoch, with the training accuracy so far."""
-        text, read_at = what, 0.0
-
-        def report(seen: int, n_correct: Tensor) -> None:
-            nonlocal text, read_at
-            now = time.monotonic()
-            if now - read_at > _REFRESH:
-                text, read_at = f"{what}, training accuracy {int(n_correct) / seen:.1%}", now
-            self._done_batches += 1
-            progress(self._done_batches, self._total_batches, text)
-
-        return report
-
-    def _save_member(self, member: int, state: TrainingState, seed: int) -> None:
-        described = {key: self._settings[key] for key in ("arch", "n_classes", "image_shape", "normalisation")}
-        weights = self._run.weights(member)
-        save_weights(weights, state.model, {**described, "seed": seed, "epoch": state.epoch})
-        accuracy = None if self._test is None else self._save_logits(member, state.model, self._test)
-        record = {"seed": seed, "epoch": state.epoch, "test_accuracy": accuracy, "history": state.history}
-        self._run.finish_member(member, record)
-        _log.info("%s written%s", weights.stem, "" if accuracy is None else f", test accuracy {accuracy:.2%}")
-
-    def _save_logits(self, member: int, model: nn.Module, test: ImageBatches) -> float:
-        """Write the logits on the test images, and return their accuracy."""
-        predict = ModulePass(model, self._device, "float32", None)
-        n_correct = n_images = 0
-        with atomic_file(self._run.logits(member)) as file:
-            stream = NpyStream(file, np.float32)
-            for images, labels in test:
-                logits = predict(images)
-                stream.append(logits)
-                n_correct += int((logits.argmax(axis=1) == labels.cpu().numpy()).sum())
-                n_images += len(logits)
-            stream.finish((n_images, self._settings["n_classes"]))
-        return n_correct / n_images
 
 
 def _check_images(train: ImageSet, test: ImageSet | None, arch: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,12 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from veridical.backends.foreign import to_tensor
 from veridical.errors import ParameterError
-from veridical.predictions.validation import Kind, as_numbers
+from veridical.predictions.validation import as_numbers
 from veridical.training.devices import autocast, preserve_random_state, resolve_device, resolve_precision
 
 
 class ModulePass:
     """Scores of a module in evaluation mode; with ``dropout_seed``, dropout is on and the seed decides its masks."""
-
-    kind: Kind = "logits"
 
     def __init__(self, model: nn.Module, device: Any, precision: str, dropout_seed: int | None) -> None:
         first = next(model.parameters(), None)
@@ -53,16 +52,14 @@ class ModulePass:
         return values.to(self._dtype) if values.is_floating_point() else values
 
     def _run(self, values: Tensor) -> Tensor:
-        if self._dropout_seed is None:
-            return self._scores(values)
-        for module in self._dropouts:
-            module.training = True
-        # A seed per batch, so that the masks do not depend on what else draws random numbers.
-        seed = np.random.SeedSequence((self._dropout_seed, self._batch)).generate_state(1, np.uint64)[0]
-        self._batch += 1
-        with preserve_random_state(self._device, int(seed)):
-            return self._scores(values)
-
-    def _scores(self, values: Tensor) -> Tensor:
-        scores: Tensor = self._model(values)
+        seeded: AbstractContextManager[None] = nullcontext()
+        if self._dropout_seed is not None:
+            for module in self._dropouts:
+                module.training = True
+            # A seed per batch, so that the masks do not depend on what else draws random numbers.
+            seed = np.random.SeedSequence((self._dropout_seed, self._batch)).generate_state(1, np.uint64)[0]
+            self._batch += 1
+            seeded = preserve_random_state(self._device, int(seed))
+        with seeded:
+            scores: Tensor = self._model(values)
         return scores

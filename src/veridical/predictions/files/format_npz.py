@@ -7,6 +7,7 @@ other writers, images that are aligned by chance are mapped and others are read.
 from __future__ import annotations
 
 import math
+import shutil
 import struct
 import zipfile
 from pathlib import Path
@@ -196,8 +197,8 @@ def read_npz(path: Path, kind: InputKind | None, group_column: str | None = None
         )
 
 
-def write_npz(predictions: Predictions, path: Path) -> None:
-    """Write scores, labels and names, source by source."""
+def write_npz(predictions: Predictions, path: Path, scores: Path | None = None) -> None:
+    """Write scores, labels and names, source by source; ``scores`` is a ``.npy`` of the same scores to be copied."""
     check_writable_names(predictions, "\\0$", ".npz", ".zarr")  # NumPy's strings end before their last NULs
     n_bytes = predictions.n_sources * predictions.n_samples * predictions.n_classes * predictions.dtype.itemsize
     contents = {name: np.ascontiguousarray(content) for name, content in beside_scores(predictions).items()}
@@ -205,7 +206,11 @@ def write_npz(predictions: Predictions, path: Path) -> None:
         _check_length(array.dtype, f"{path} (array {name})")
     with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         with open_aligned_entry(archive, predictions.kind, n_bytes) as target:
-            write_scores(predictions, target, (predictions.n_samples,))
+            if scores is None:
+                write_scores(predictions, target, (predictions.n_samples,))
+            else:  # reading a map would count as memory
+                with scores.open("rb") as file_of_scores:
+                    shutil.copyfileobj(file_of_scores, target, _READ_AT_ONCE)
         for name, array in contents.items():
             with open_aligned_entry(archive, name, array.nbytes) as target:
                 npy_format.write_array(target, array, allow_pickle=False)

@@ -29,8 +29,8 @@ _NORMALISATION = {
 }
 _CLASS_NAMES = {
     "mnist": tuple("0123456789"),
-    "fashion-mnist": tuple(
-        ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
+    "fashion-mnist": (
+        "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
     ),
 }  # fmt: skip
 
