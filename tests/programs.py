@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -27,6 +28,19 @@ def veridical_in_process(*arguments):
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         code = run([*map(str, arguments)])
     return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), stderr.getvalue())
+
+
+def in_new_process(function, *arguments):
+    """Call a function of a module in a new process; its exit code, negative after a signal, 0 after a return.
+
+    Processes are forked from one that has imported PyTorch and has no threads.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "veridical.training.ensemble"])
+    process = context.Process(target=function, args=arguments)
+    process.start()
+    process.join()
+    return process.exitcode
 
 
 def veridical_on_terminal(*arguments, columns=140):

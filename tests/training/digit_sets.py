@@ -23,10 +23,10 @@ def digit_images() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def digit_sets() -> tuple[ImageSet, ImageSet]:
-    """1,200 training and 597 test digits."""
+    """600 training and 300 test digits."""
     images, labels = digit_images()
-    train = ImageSet.of(images[:1200], labels[:1200], n_classes=10)
-    test = ImageSet.of(images[1200:], labels[1200:], n_classes=10, normalisation=train.normalisation)
+    train = ImageSet.of(images[:600], labels[:600], n_classes=10)
+    test = ImageSet.of(images[1200:1500], labels[1200:1500], n_classes=10, normalisation=train.normalisation)
     return train, test
 
 

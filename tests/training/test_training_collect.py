@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
+import resource
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from programs import in_new_process
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -215,57 +214,44 @@ def test_existing_file_survives_a_failure(tmp_path: Path, loader: DataLoader) ->
     assert out.read_bytes() == before
 
 
-def run_python(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, check=False)
+class _Samples:
+    """Batches of 500 samples."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        for start in range(0, self.count, 500):
+            yield torch.full((500, 1), float(start)), torch.zeros(500, dtype=torch.int64)
+
+
+def collect_in_little_memory(out: Path) -> None:
+    torch.set_num_threads(1)
+    peaks = []
+    for members, samples in ((2, 500), (8, 4000)):
+        models = (nn.Linear(1, 1000) for _ in range(members))
+        predictions = collect_predictions(models, _Samples(samples), out=out)
+        assert predictions.values.shape == (members, samples, 1000)
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    assert out.stat().st_size > 120e6  # more than the memory that may be used
+    assert peaks[1] - peaks[0] < 30_000  # kilobytes
 
 
 def test_memory_does_not_depend_on_members_and_samples(tmp_path: Path) -> None:
-    program = """
-        import resource, sys
-        import torch
-        from veridical.training import collect_predictions
-        torch.set_num_threads(1)
+    assert in_new_process(collect_in_little_memory, tmp_path / "p.npz") == 0
 
-        class Samples:
-            def __init__(self, count):
-                self.count = count
-            def __iter__(self):
-                for start in range(0, self.count, 500):
-                    yield torch.full((500, 1), float(start)), torch.zeros(500, dtype=torch.int64)
 
-        members, samples = int(sys.argv[2]), int(sys.argv[3])
-        models = (torch.nn.Linear(1, 1000) for _ in range(members))
-        predictions = collect_predictions(models, Samples(samples), out=sys.argv[1])
-        assert predictions.values.shape == (members, samples, 1000)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    """
-    small, large = (
-        int(run_python(program, tmp_path / "p.npz", members, samples).stdout)
-        for members, samples in ((2, 1000), (20, 5000))
-    )
-    assert (tmp_path / "p.npz").stat().st_size > 400e6  # more than the memory that may be used
-    assert large - small < 30_000  # kilobytes
+def collect_on_a_full_disk(out: Path) -> None:
+    batches = [(torch.zeros(100, 1), torch.zeros(100, dtype=torch.int64))] * 4
+    for limit in (480_100, 250_000, 1000):  # when the .npz is written, in a later batch, in the first one
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, 1_000_000))
+        with pytest.raises(StorageError, match=r"there is no space to write .*free some space and try again"):
+            collect_predictions([nn.Linear(1, 100)] * 3, batches, out=out)
+        assert list(out.parent.iterdir()) == []
 
 
 def test_full_disk_raises_storage_error_and_leaves_no_file(tmp_path: Path) -> None:
-    program = """
-        import resource, sys
-        import torch
-        from veridical.errors import StorageError
-        from veridical.training import collect_predictions
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
-        batches = [(torch.zeros(100, 1), torch.zeros(100, dtype=torch.int64))] * 4
-        try:
-            collect_predictions([torch.nn.Linear(1, 100)] * 3, batches, out=sys.argv[1])
-        except StorageError as error:
-            print(error)
-    """
-    for limit in (1000, 250_000, 480_100):  # in the first batch, in a later one, and when the .npz is written
-        done = run_python(program, tmp_path / "p.npz", limit)
-        assert "there is no space to write" in done.stdout, done.stderr
-        assert "free some space and try again" in done.stdout
-        assert list(tmp_path.iterdir()) == []
+    assert in_new_process(collect_on_a_full_disk, tmp_path / "p.npz") == 0
 
 
 def test_missing_directory_raises_storage_error(tmp_path: Path, loader: DataLoader) -> None:

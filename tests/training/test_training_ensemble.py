@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
-import subprocess
-import sys
-import textwrap
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 import torch
 from conftest import softmax
 from digit_sets import digit_images, digit_sets, few_digits
+from programs import in_new_process
 
 import veridical as vd
 from veridical.errors import (
@@ -28,7 +28,7 @@ from veridical.errors import (
     UnknownNameError,
 )
 from veridical.training import collect_predictions, load_ensemble, train_ensemble
-from veridical.training.batches import ImageBatches
+from veridical.training.batches import Batch, ImageBatches
 from veridical.training.checkpoints import load_tensors, save_tensors
 from veridical.training.data.images import ImageSet
 from veridical.training.recipes import RECIPES, Recipe
@@ -42,16 +42,16 @@ def file_contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_deep_ensemble_learns_and_beats_its_members(tmp_path: Path) -> None:
-    recipe = replace(RECIPES["one-cycle"], epochs=4, batch_size=64, learning_rate=0.1)
+    recipe = replace(RECIPES["one-cycle"], epochs=5, batch_size=32, learning_rate=0.1)
     train, test = digit_sets()
-    trained = train_ensemble(train, test, out=tmp_path / "run", arch="resnet8", members=4, recipe=recipe)
+    trained = train_ensemble(train, test, out=tmp_path / "run", arch="resnet8", members=3, recipe=recipe)
     predictions = trained.predictions()
     probs = softmax(predictions.values.astype(np.float64))
     accuracies = (probs.argmax(axis=2) == test.labels).mean(axis=1)
     together = (probs.mean(axis=0).argmax(axis=1) == test.labels).mean()
     assert accuracies.min() > 0.6  # chance is 0.1
     assert trained.accuracies() == pytest.approx(accuracies.tolist())
-    for one in range(4):
+    for one in range(3):
         for other in range(one):
             assert (probs[one].argmax(axis=1) != probs[other].argmax(axis=1)).any()
     assert together > accuracies.mean()
@@ -125,35 +125,28 @@ def train_to_be_killed(out: str | Path, method: str, schedule: str) -> None:
     train_ensemble(train, test, out=out, arch="resnet8", method=method, members=members, recipe=recipe)
 
 
-TRAIN = """
-    import os, resource, signal, sys
-    import torch
-    from test_training_ensemble import train_to_be_killed
-    from veridical.training import batches
-
+def train_until_killed(out: Path, method: str, schedule: str, kill_epoch: int) -> None:
+    """End this process in the middle of the epoch that is the ``kill_epoch``-th to begin."""
     torch.set_num_threads(1)
-    out, method, schedule, kill_epoch = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
-    started = 0
-    complete = batches.ImageBatches.training
+    begun, complete = 0, ImageBatches.training
 
-    def killed(self, seed, epoch, *, augment):
-        global started
-        started += 1
+    def killed(self: ImageBatches, seed: int, epoch: int, *, augment: bool) -> Iterator[Batch]:
+        nonlocal begun
+        begun += 1
         for step, batch in enumerate(complete(self, seed, epoch, augment=augment)):
-            if started == kill_epoch and step == 3:
-                os.kill(os.getpid(), signal.SIGKILL)  # in the middle of an epoch
+            if begun == kill_epoch and step == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
             yield batch
 
-    batches.ImageBatches.training = killed
+    ImageBatches.training = killed  # type: ignore[method-assign]
     train_to_be_killed(out, method, schedule)
-"""
 
 
-def run_python(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    here, package = Path(__file__).resolve().parent, Path(vd.__file__).resolve().parent
-    words = [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (here, here.parent, package.parent)))}
-    return subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+def train_on_a_full_disk(out: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+    message = r"there is no space to write .*trajectory-000.state.safetensors \(File too large\)"
+    with pytest.raises(StorageError, match=message):
+        train_to_be_killed(out, "deep", "one-cycle")
 
 
 @pytest.mark.parametrize(
@@ -165,8 +158,7 @@ def test_killed_run_continues_to_the_same_result(
 ) -> None:
     train_to_be_killed(tmp_path / "uninterrupted", method, schedule)
     for kill in kills:
-        done = run_python(TRAIN, tmp_path / "killed", method, schedule, kill)
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert in_new_process(train_until_killed, tmp_path / "killed", method, schedule, kill) == -signal.SIGKILL
     assert file_contents(tmp_path / "killed") != file_contents(tmp_path / "uninterrupted")
     train_to_be_killed(tmp_path / "killed", method, schedule)
     killed, uninterrupted = file_contents(tmp_path / "killed"), file_contents(tmp_path / "uninterrupted")
@@ -179,14 +171,7 @@ def test_killed_run_continues_to_the_same_result(
 
 
 def test_full_disk_leaves_no_half_written_checkpoint(tmp_path: Path) -> None:
-    program = TRAIN.replace(
-        "    started = 0\n",
-        "    started = 0\n    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n",
-    )
-    done = run_python(program, tmp_path / "run", "deep", "one-cycle", 0)
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("veridical.errors.StorageError: there is no space to write")
-    assert "trajectory-000.state.safetensors (File too large)" in last
+    assert in_new_process(train_on_a_full_disk, tmp_path / "run") == 0
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["labels.npy", "run.json"]
     train_to_be_killed(tmp_path / "run", "deep", "one-cycle")
     assert load_ensemble(tmp_path / "run").members == [0, 1]
