@@ -9,12 +9,11 @@ import click
 from veridical.cli.options import (
     block_option,
     method_option,
-    output_options,
     prediction_options,
     read_in_blocks,
     seed_option,
 )
-from veridical.cli.output import Output
+from veridical.cli.output import Output, output_options
 from veridical.predictions import Predictions
 
 
@@ -37,8 +36,7 @@ def command(
     out: str | None,
     report_path: str | None,
     seed: int,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
     **source: Any,
 ) -> None:
     """Fit a calibrator on PRED and its labels, and show how much it improves calibration.
@@ -58,7 +56,6 @@ def command(
     from veridical.report import build_report, calibrate_with_report
     from veridical.report.verdict import calibration_sentence
 
-    output = Output(as_json, quiet)
     if out is not None:
         check_target(out)
     if report_path is not None:
@@ -100,7 +97,5 @@ def command(
     output.text(" ".join(sentences))
     for note in evaluation.notes:
         output.text(f"Note: {note}")
-    for path in (out, report_path):
-        if path is not None:
-            output.text(f"Wrote {path}")
+    output.wrote(out, report_path)
     output.json(calibration, verdict=sentences[0], out=out, report=report_path)

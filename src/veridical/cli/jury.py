@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from veridical._tables import Table
-from veridical.cli.options import output_options, seed_option
-from veridical.cli.output import Output
+from veridical.cli.options import seed_option
+from veridical.cli.output import Output, output_options
 
 #: Rows of the table of jurors in the terminal.
 MOST_ROWS = 30
@@ -33,8 +33,7 @@ def command(
     out: str | None,
     report_path: str | None,
     seed: int,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> None:
     """The consensus of jurors who vote: an answer and a confidence for every item, and whom to believe.
 
@@ -52,7 +51,6 @@ def command(
     from veridical.jury import judge
     from veridical.report.jury_page import write_jury_report
 
-    output = Output(as_json, quiet)
     if out is not None and not out.lower().endswith(".csv"):
         raise FileFormatError(f"answers cannot be written to {out!r}; use the extension .csv.")
     if report_path is not None:
@@ -64,9 +62,7 @@ def command(
     if report_path is not None:
         write_jury_report(result, report_path)
     print_jury(result, output)
-    for path in (out, report_path):
-        if path is not None:
-            output.text(f"Wrote {path}")
+    output.wrote(out, report_path)
     output.json(result, out=out, report=report_path)
 
 

@@ -54,11 +54,6 @@ prediction_options = option_group(
     click.option("--renormalize", is_flag=True, help="Divide each row of probabilities by its sum."),
 )
 
-output_options = option_group(
-    click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout."),
-    click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors (and JSON, with --json)."),
-)
-
 seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything random.")
 
 data_option = click.option(

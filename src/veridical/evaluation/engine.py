@@ -41,7 +41,7 @@ def half_split(predictions: Predictions, random_state: int) -> Split:
 
 
 class Shared:
-    """What methods on the same split have in common, computed once.
+    """Results that methods on the same split have in common, computed once.
 
     Attributes
     ----------
@@ -59,10 +59,7 @@ class Shared:
         self.applied: dict[int, tuple[Combiner, Combined]] = {}
 
     def keep_for(self, methods: Iterable[Method | None]) -> None:
-        """Keep what these methods have in common, and let go of everything else.
-
-        What chooses among methods combines for itself.
-        """
+        """Keep what these methods use and nothing else; methods that choose among others combine on their own."""
         used = {method.combiner for method in methods if method is not None and not method.chooses}
         self.fitted = {name: entry for name, entry in self.fitted.items() if name in used}
         self.applied = {key: entry for key, entry in self.applied.items() if entry[0].name in used}
@@ -78,7 +75,7 @@ class FitsWithEngine(Protocol):
 
 @dataclass(frozen=True)
 class _Options:
-    """What combining asks for: absent sources are left out, and reported by the caller."""
+    """Options of combiners: absent sources are left out, and reported by the caller."""
 
     missing: str = "skip"
     n_threads: int | None = None
@@ -166,6 +163,14 @@ class Engine:
     def sources(self) -> tuple[SourceOutcome, ...]:
         """Each source on its own, on all samples; losses where all samples have labels."""
         return tuple(self._source(s) for s in range(self.predictions.n_sources))
+
+    @cached_property
+    def source_labels(self) -> Labels:
+        """(S, N) the label that each source alone predicts, -1 where it is absent."""
+        labels = np.full((self.predictions.n_sources, self.predictions.n_samples), UNKNOWN, dtype=np.int64)
+        for s, source in enumerate(self.sources):
+            labels[s, source.samples] = source.prediction
+        return labels
 
     def _source(self, s: int) -> SourceOutcome:
         alone = self.predictions.select(sources=slice(s, s + 1))
@@ -362,6 +367,11 @@ class _PartOfEngine(Engine):
         """(N,) the number of each sample's group; None without groups."""
         groups = self._whole.groups
         return None if groups is None else group_codes(groups[self._samples], len(self._samples))
+
+    @cached_property
+    def source_labels(self) -> Labels:
+        """(S, N) the part of the whole engine's."""
+        return self._whole.source_labels[:, self._samples]
 
     def part(self, samples: Indices | None) -> Engine:
         """Taken from the whole, so that nothing is kept for samples in between."""

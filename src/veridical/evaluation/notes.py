@@ -12,7 +12,6 @@ from veridical.calibrate import Calibrator
 from veridical.calibrate.fitting_data import FittingData
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.methods import Method
-from veridical.metrics.sample import Labels
 from veridical.predictions.classes import UNKNOWN
 
 #: With fewer samples an accuracy near chance says little.
@@ -59,15 +58,10 @@ def label_order_notes(engine: Engine) -> tuple[str, ...]:
 
 def _agreement(engine: Engine) -> tuple[float, float]:
     """How often two sources name the same label, on average; and how often they would by chance."""
-    n_classes, n_samples = engine.predictions.n_classes, engine.predictions.n_samples
-    columns: list[Labels] = []
-    for source in engine.sources:
-        column = np.full(n_samples, -1, dtype=np.int64)
-        column[source.samples] = source.prediction
-        columns.append(column)
-    pairs = [(a == b)[(a >= 0) & (b >= 0)] for a, b in combinations(columns, 2)]
-    every = np.concatenate(columns)
-    shares = np.bincount(every[every >= 0], minlength=n_classes) / max((every >= 0).sum(), 1)
+    labels = engine.source_labels
+    pairs = [(a == b)[(a >= 0) & (b >= 0)] for a, b in combinations(labels, 2)]
+    present = labels[labels >= 0]
+    shares = np.bincount(present, minlength=engine.predictions.n_classes) / max(len(present), 1)
     return float(np.mean([pair.mean() for pair in pairs if len(pair)] or [0.0])), float(np.square(shares).sum())
 
 
