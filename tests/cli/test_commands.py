@@ -1,4 +1,4 @@
-"""Every command, with valid and invalid input; as a process where a terminal or a shell matters."""
+"""Every command, run as a subprocess, with valid and invalid input."""
 
 import json
 import os
@@ -8,17 +8,11 @@ import sys
 import numpy as np
 import pytest
 from ensembles import random_ensemble
-from programs import veridical_in_process, veridical_on_terminal
+from programs import veridical, veridical_on_terminal
 
 import veridical as vd
 
 pytestmark = pytest.mark.compiled
-
-
-@pytest.fixture(autouse=True)
-def narrow_terminal(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERM", "dumb")
 
 
 @pytest.fixture(scope="module")
@@ -50,32 +44,32 @@ def assert_fits(text):
 
 
 def test_version_and_help_are_printed():
-    assert veridical_in_process("--version").stdout.strip() == f"veridical, version {vd.__version__}"
-    overview = veridical_in_process("--help")
+    assert veridical("--version").stdout.strip() == f"veridical, version {vd.__version__}"
+    overview = veridical("--help")
     assert overview.returncode == 0
     for name in ("demo", "evaluate", "calibrate", "apply", "compare", "report", "inspect", "methods"):
         assert name in overview.stdout
-        page = veridical_in_process(name, "--help")
+        page = veridical(name, "--help")
         assert page.returncode == 0
         assert "Usage: " in page.stdout
 
 
 def test_unknown_command_is_rejected():
-    assert_rejected(veridical_in_process("calibrat"), "No such command 'calibrat'")
+    assert_rejected(veridical("calibrat"), "No such command 'calibrat'")
 
 
 def test_evaluate_prints_a_table(files):
-    done = veridical_in_process("evaluate", files / "preds.npz")
+    done = veridical("evaluate", files / "preds.npz")
     assert done.returncode == 0, done.stderr
     assert "aTDE" in done.stdout
     assert "noise floor" in done.stdout
     assert_fits(done.stdout)
-    done = veridical_in_process("evaluate", files / "probs.npy", "--labels", files / "labels.npy", "--no-intervals")
+    done = veridical("evaluate", files / "probs.npy", "--labels", files / "labels.npy", "--no-intervals")
     assert done.returncode == 0, done.stderr
 
 
 def test_evaluate_json_equals_the_python_result(files):
-    done = veridical_in_process("evaluate", files / "preds.npz", "--json", "--methods", "mean,ptde", "--no-intervals")
+    done = veridical("evaluate", files / "preds.npz", "--json", "--methods", "mean,ptde", "--no-intervals")
     assert done.returncode == 0, done.stderr
     content = json.loads(done.stdout)
     expected = vd.evaluate(vd.load(files / "preds.npz"), methods=["mean", "ptde"]).to_dict()
@@ -89,25 +83,25 @@ def test_evaluate_json_equals_the_python_result(files):
 
 def test_calibrator_is_written_applied_and_inspected(files, tmp_path):
     calibrator = tmp_path / "cal.json"
-    done = veridical_in_process("calibrate", files / "preds.npz", "--method", "ptde", "--out", calibrator)
+    done = veridical("calibrate", files / "preds.npz", "--method", "ptde", "--out", calibrator)
     assert done.returncode == 0, done.stderr
     assert f"Wrote {calibrator}" in done.stdout.replace("\n", " ")
     out = tmp_path / "calibrated.npz"
-    done = veridical_in_process("apply", calibrator, files / "preds.npz", "--out", out, "--json")
+    done = veridical("apply", calibrator, files / "preds.npz", "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["n_samples"] == 400
     with np.load(out) as written:
         loaded = vd.load_calibrator(calibrator)
         np.testing.assert_array_equal(written["confidence"], loaded.predict_confidence(vd.load(files / "preds.npz")))
         assert written["probs"].shape == (400, 4)
-    done = veridical_in_process("inspect", calibrator)
+    done = veridical("inspect", calibrator)
     assert done.returncode == 0
     assert "ptde-kde" in done.stdout
     assert_fits(done.stdout)
 
 
 def test_calibrate_rejects_other_suffixes_than_json(files, tmp_path):
-    done = veridical_in_process("calibrate", files / "preds.npz", "--out", tmp_path / "cal.npz")
+    done = veridical("calibrate", files / "preds.npz", "--out", tmp_path / "cal.npz")
     assert done.returncode == 2
     assert "calibrators are saved as .json" in done.stderr
     assert not list(tmp_path.iterdir())
@@ -116,99 +110,99 @@ def test_calibrate_rejects_other_suffixes_than_json(files, tmp_path):
 def test_calibrate_prints_a_verdict_and_no_empty_lines_below(files, tmp_path):
     calibrator, page = tmp_path / "cal.json", tmp_path / "r.html"
     options = [files / "preds.npz", "--method", "temperature", "--out", calibrator]
-    plain, with_report = veridical_in_process("calibrate", *options), veridical_in_process("calibrate", *options, "--report", page)
+    plain, with_report = veridical("calibrate", *options), veridical("calibrate", *options, "--report", page)
     assert "The mean of your " in plain.stdout
     # Only line breaks before a long path may differ.
     assert with_report.stdout.split() == f"{plain.stdout}Wrote {page}\n".split()
     below = plain.stdout[plain.stdout.index("The mean of your ") :]
     assert "\n\n" not in below
-    verdict = json.loads(veridical_in_process("calibrate", *options, "--json").stdout)["verdict"]
+    verdict = json.loads(veridical("calibrate", *options, "--json").stdout)["verdict"]
     assert verdict in " ".join(below.split())
 
 
 def test_calibrate_auto_prints_its_choice(files, tmp_path):
     calibrator = tmp_path / "cal.json"
-    done = veridical_in_process("calibrate", files / "preds.npz", "--json", "--out", calibrator)
+    done = veridical("calibrate", files / "preds.npz", "--json", "--out", calibrator)
     assert done.returncode == 0, done.stderr
     chosen = json.loads(done.stdout)["chosen"]
     assert " on " in chosen
-    done = veridical_in_process("inspect", calibrator)
+    done = veridical("inspect", calibrator)
     assert f"{chosen} *" in done.stdout
     assert_fits(done.stdout)
-    content = json.loads(veridical_in_process("inspect", calibrator, "--json").stdout)
+    content = json.loads(veridical("inspect", calibrator, "--json").stdout)
     assert content["chosen"] == chosen
     assert len(content["candidates"]) > 10
 
 
 def test_compare_prints_all_methods(files):
-    done = veridical_in_process("compare", files / "preds.npz", "--methods", "mean,temperature,spline,ptde", "--splits", "2")
+    done = veridical("compare", files / "preds.npz", "--methods", "mean,temperature,spline,ptde", "--splits", "2")
     assert done.returncode == 0, done.stderr
     assert "*" in done.stdout
     assert "TS " in done.stdout  # names are whole
     assert "…" not in done.stdout
     assert "Noise floor" in done.stdout
     assert_fits(done.stdout)
-    content = json.loads(veridical_in_process("compare", files / "preds.npz", "-m", "mean,irm", "--splits", "3", "--json").stdout)
+    content = json.loads(veridical("compare", files / "preds.npz", "-m", "mean,irm", "--splits", "3", "--json").stdout)
     assert len(content["values"]["irm"]["ece"]) == 3
     assert content["best"]["ece"] in ("mean", "irm")
 
 
 def test_inspect_prints_sources_and_warnings(files):
-    done = veridical_in_process("inspect", files / "preds.npz")
+    done = veridical("inspect", files / "preds.npz")
     assert done.returncode == 0, done.stderr
     assert "What sources are worth" in done.stdout
     assert_fits(done.stdout)
-    content = json.loads(veridical_in_process("inspect", files / "probs.npy", "--json").stdout)
+    content = json.loads(veridical("inspect", files / "probs.npy", "--json").stdout)
     assert content["sources"][0]["accuracy"] is None
     assert any("no labels" in warning for warning in content["warnings"])
 
 
 def test_methods_lists_the_registries():
-    done = veridical_in_process("methods")
+    done = veridical("methods")
     assert done.returncode == 0
     assert_fits(done.stdout)
-    content = json.loads(veridical_in_process("methods", "--json").stdout)
+    content = json.loads(veridical("methods", "--json").stdout)
     assert set(content["calibrators"]) == set(vd.calibrators())
     assert set(content["metrics"]) == set(vd.metrics.METRICS)
 
 
 def test_quiet_prints_nothing(files):
-    done = veridical_in_process("evaluate", files / "preds.npz", "--quiet", "--no-intervals")
+    done = veridical("evaluate", files / "preds.npz", "--quiet", "--no-intervals")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "calibrate", "compare", "inspect", "report"])
 def test_missing_file_is_named(command, tmp_path):
-    assert_rejected(veridical_in_process(command, tmp_path / "nothing.npz"), "nothing.npz")
+    assert_rejected(veridical(command, tmp_path / "nothing.npz"), "nothing.npz")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "calibrate", "compare"])
 def test_missing_labels_are_rejected(command, files):
-    assert_rejected(veridical_in_process(command, files / "probs.npy"), "labels")
+    assert_rejected(veridical(command, files / "probs.npy"), "labels")
 
 
 def test_invalid_values_are_located(files, tmp_path):
     np.save(tmp_path / "bad.npy", np.full((3, 400, 4), 0.7))
-    done = veridical_in_process("evaluate", tmp_path / "bad.npy", "--labels", files / "labels.npy")
+    done = veridical("evaluate", tmp_path / "bad.npy", "--labels", files / "labels.npy")
     assert_rejected(done, "source 0, sample 0", "sum to 2.8", 'kind="logits"')
     np.save(tmp_path / "short.npy", np.zeros(7, int))
-    assert_rejected(veridical_in_process("evaluate", files / "probs.npy", "-y", tmp_path / "short.npy"), "7 labels for 400")
+    assert_rejected(veridical("evaluate", files / "probs.npy", "-y", tmp_path / "short.npy"), "7 labels for 400")
 
 
 def test_unknown_methods_are_rejected(files):
-    assert_rejected(veridical_in_process("evaluate", files / "preds.npz", "-m", "magic"), "method 'magic' is unknown", "atde")
-    assert_rejected(veridical_in_process("calibrate", files / "preds.npz", "-m", "magic"), "'magic' is unknown")
+    assert_rejected(veridical("evaluate", files / "preds.npz", "-m", "magic"), "method 'magic' is unknown", "atde")
+    assert_rejected(veridical("calibrate", files / "preds.npz", "-m", "magic"), "'magic' is unknown")
 
 
 def test_damaged_calibrator_is_rejected(files, tmp_path):
     (tmp_path / "cal.json").write_text('{"schema": 1, "method"')
-    done = veridical_in_process("apply", tmp_path / "cal.json", files / "preds.npz", "--out", tmp_path / "out.npz")
+    done = veridical("apply", tmp_path / "cal.json", files / "preds.npz", "--out", tmp_path / "out.npz")
     assert_rejected(done, "cal.json")
     assert not (tmp_path / "out.npz").exists()
 
 
 def test_missing_directory_is_named(files, tmp_path):
-    done = veridical_in_process("calibrate", files / "preds.npz", "-m", "temperature", "--out", tmp_path / "no" / "cal.json")
+    done = veridical("calibrate", files / "preds.npz", "-m", "temperature", "--out", tmp_path / "no" / "cal.json")
     assert_rejected(done, "cal.json")
 
 
@@ -240,4 +234,4 @@ def test_progress_is_drawn_only_on_a_terminal(files):
     assert code == 0
     assert "━".encode() in drawn  # which steps are drawn depends on how fast they pass
     json.loads(printed)
-    assert veridical_in_process("compare", files / "preds.npz", "-m", "mean,spline", "--splits", "1").stderr == ""
+    assert veridical("compare", files / "preds.npz", "-m", "mean,spline", "--splits", "1").stderr == ""

@@ -5,21 +5,13 @@ import re
 from pathlib import Path
 
 import pytest
-from programs import veridical_in_process
+from programs import veridical
 
 pytestmark = pytest.mark.compiled
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """The commands write into the current directory."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-
-@pytest.mark.slow
 def test_demo_writes_a_report_and_json(tmp_path):
-    done = veridical_in_process("demo", "--json")
+    done = veridical("demo", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     methods = {scores["method"]: scores for scores in json.loads(done.stdout)["methods"]}
     errors = {name: methods[name]["summary"]["ece"]["value"] for name in ("mean", "atde", "ptde-kde")}
@@ -30,10 +22,10 @@ def test_demo_writes_a_report_and_json(tmp_path):
     assert methods["atde"]["labels_changed"] == methods["ptde-kde"]["labels_changed"] == 0
 
 
-def test_demo_prints_the_table_of_the_readme():
+def test_demo_prints_the_table_of_the_readme(tmp_path):
     """Up to what another processor rounds differently."""
     readme = (Path(__file__).parents[2] / "README.md").read_text()
-    done = veridical_in_process("demo")
+    done = veridical("demo", cwd=tmp_path)
     for method in ("DE", "TDE", "aTDE", "TS", "pTDE"):
         shown = re.search(rf"^ ?{method} +([-+\d. ]+)$", readme, re.MULTILINE)[1].split()
         printed = re.search(rf"^ ?{method} +([-+\d. ]+)$", done.stdout, re.MULTILINE)[1].split()
@@ -41,7 +33,7 @@ def test_demo_prints_the_table_of_the_readme():
 
 
 def test_demo_judges_the_shipped_jury(tmp_path):
-    done = veridical_in_process("demo", "--jury", "--json", "-o", tmp_path / "jury.html")
+    done = veridical("demo", "--jury", "--json", "-o", tmp_path / "jury.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert document["accuracy"] > document["majority_accuracy"] + 0.03

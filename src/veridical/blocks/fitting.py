@@ -25,7 +25,7 @@ from veridical.predictions import Predictions
 from veridical.predictions.arrays import is_whole_number
 from veridical.predictions.classes import UNKNOWN, ClassIndices
 from veridical.predictions.labels import LABELS_NEEDED
-from veridical.predictions.validation import Kind, check_labels, check_seed
+from veridical.predictions.validation import Kind, check_seed
 
 #: Most samples of a subsample; fewer where they would not fit into the memory of a block.
 MOST_SAMPLES = 20_000
@@ -250,9 +250,7 @@ def choose_subsample(predictions: BlockedPredictions, random_state: int) -> npt.
 
 def labelled_blocks(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int | None) -> BlockedPredictions:
     """Blocked predictions with labels."""
-    blocked = as_blocked(predictions, kind, sources_axis)
-    if labels is not None:
-        blocked = blocked.with_labels(check_labels(labels, blocked.n_samples, blocked.n_classes))
+    blocked = as_blocked(predictions, kind, sources_axis, labels)
     if blocked.labels is None:
         raise LabelError(LABELS_NEEDED)
     return blocked

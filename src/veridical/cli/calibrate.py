@@ -42,7 +42,7 @@ def command(
     """Fit a calibrator on PRED and its labels, and show how much it improves calibration.
 
     The table is from a fit on one random half, scored on the other; the verdict also swaps the halves.  The
-    calibrator in --out is fitted on all samples.
+    calibrator in --out is fitted on all samples.  Nothing is written where the labels seem to be in another order.
 
     \b
     Examples:
@@ -53,6 +53,7 @@ def command(
     from veridical._outputs import check_outputs, check_report_target
     from veridical.calibrate.saving import check_replaced_file, check_target
     from veridical.evaluation import fit_calibrator
+    from veridical.evaluation.notes import check_label_order
     from veridical.report import build_report, calibrate_with_report
     from veridical.report.verdict import calibration_sentence
 
@@ -64,6 +65,9 @@ def command(
     check_outputs({"--out": out, "--report": report_path}, predictions.files)
     if out is not None:
         check_replaced_file(out)
+    if out is not None or report_path is not None:
+        first = predictions if isinstance(predictions, Predictions) else next(iter(predictions.blocks())).predictions
+        check_label_order(first)
     parameters: dict[str, Any] = {} if objective is None else {"objective": objective}
     if change_labels:
         parameters["keep_labels"] = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from veridical._tables import Table
-from veridical.cli.options import seed_option
+from veridical.cli.options import option_group, seed_option, vote_options
 from veridical.cli.output import Output, output_options
 
 #: Rows of the table of jurors in the terminal.
@@ -24,6 +24,7 @@ def _split_classes(ctx: click.Context, param: click.Parameter, value: str | None
 @click.option("--classes", callback=_split_classes, metavar="A,B,...", help="All classes; default: those with votes.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False), help="A .csv file to write the answers to.")
 @click.option("--report", "report_path", type=click.Path(dir_okay=False), help="Also write an HTML report.")
+@option_group(*vote_options)
 @seed_option
 @output_options
 def command(
@@ -32,6 +33,8 @@ def command(
     classes: list[str] | None,
     out: str | None,
     report_path: str | None,
+    normalize: bool,
+    abstain: list[str] | None,
     seed: int,
     output: Output,
 ) -> None:
@@ -56,7 +59,7 @@ def command(
     if report_path is not None:
         check_report_target(report_path)
     check_outputs({"--out": out, "--report": report_path}, [path for path in (votes, gold) if path is not None])
-    result = judge(votes, gold, classes=classes, random_state=seed)
+    result = judge(votes, gold, classes=classes, normalize=normalize, abstain=abstain or (), random_state=seed)
     if out is not None:
         result.save(out)
     if report_path is not None:

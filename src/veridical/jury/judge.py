@@ -32,6 +32,7 @@ from veridical.jury.result import JuryResult
 from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
 from veridical.predictions.validation import check_seed
+from veridical.predictions.votes import Spelling
 
 
 def judge(
@@ -41,6 +42,8 @@ def judge(
     classes: Sequence[str] | None = None,
     source_names: Sequence[str] | None = None,
     item_ids: Sequence[Any] | None = None,
+    normalize: bool = False,
+    abstain: Sequence[str] = (),
     random_state: int = 0,
     n_threads: int | None = None,
 ) -> JuryResult:
@@ -63,6 +66,10 @@ def judge(
         All classes in order; by default those that have votes.  A known answer of another class is an error.
     source_names, item_ids : sequences, optional
         For arrays, which have no names.
+    normalize : bool
+        Read labels that differ only by case, spaces or final dots as one class.  By default a note lists them.
+    abstain : sequence of str
+        Labels that are abstentions, beside empty ones, n/a, nan, none and null (which may be named in ``classes``).
     random_state : int
         Decides the folds of the cross-validation on known answers.
     n_threads : int, optional
@@ -94,14 +101,14 @@ def judge(
     '0'
     """
     check_seed(random_state)
-    known = read_gold(gold)
-    ballots = _read_votes(votes, classes, source_names, item_ids)
+    known, spelling = read_gold(gold), Spelling(normalize, abstain)
+    ballots = _read_votes(votes, classes, source_names, item_ids, spelling)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CampsWarning)
         consensus = consensus_of_votes(ballots.votes, source_names=ballots.source_names, n_threads=n_threads)
     for warning in caught:
         warnings.warn(warning.message, stacklevel=2)
-    answers, notes_on_gold = match_gold(known, ballots)
+    answers, notes_on_gold = match_gold(known, ballots, spelling)
     notes_on_gold += notes_on_mismatch(ballots, consensus, answers)
     warn_of_gold(notes_on_gold)
     probs, choice = _calibrated(ballots, consensus, answers, random_state)
@@ -141,6 +148,7 @@ def _read_votes(
     classes: Sequence[str] | None,
     source_names: Sequence[str] | None,
     item_ids: Sequence[Any] | None,
+    spelling: Spelling,
 ) -> Ballots:
     class_names = check_classes(classes)
     if isinstance(votes, (Ballots, Predictions)):
@@ -152,14 +160,14 @@ def _read_votes(
         return votes if isinstance(votes, Ballots) else ballots_of_predictions(votes)
     is_table = isinstance(votes, (str, os.PathLike, Mapping)) or hasattr(votes, "columns")
     if not is_table:
-        return ballots_of_labels(votes, class_names, source_names, item_ids)
+        return ballots_of_labels(votes, class_names, source_names, item_ids, spelling)
     if source_names is not None or item_ids is not None:
         raise ParameterError("a table names its items and sources; leave source_names and item_ids out.")
     if isinstance(votes, (str, os.PathLike)):
         path = Path(votes)
-        return ballots_of_table(read_columns(path), str(path), classes=class_names, files=[path])
+        return ballots_of_table(read_columns(path), str(path), classes=class_names, spelling=spelling, files=[path])
     columns = votes if isinstance(votes, Mapping) else columns_of_frame(votes)
-    return ballots_of_table(columns, "the table of votes", classes=class_names)
+    return ballots_of_table(columns, "the table of votes", classes=class_names, spelling=spelling)
 
 
 def _calibrated(
