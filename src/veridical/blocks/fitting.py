@@ -17,7 +17,7 @@ from veridical.blocks.passes import Throughput, run_pass
 from veridical.blocks.temperature_sums import TemperatureSums
 from veridical.calibrate import Calibrator
 from veridical.calibrate.temperature import EnsembleTemperature, Temperature
-from veridical.combine import COMBINERS, Combined, Combiner, apply_label_free
+from veridical.combine import COMBINERS, Combined, apply_label_free
 from veridical.errors import LabelError, SubsampleWarning
 from veridical.metrics import CalibrationState
 from veridical.metrics.sample import Sample
@@ -183,7 +183,9 @@ class Fitting:
             temperature, _ = part.temperatures[name].solve()
             assert temperature is not None
             calibrator.temperature_ = temperature
-            calibrator._set_fitted(Combiner(calibrator.combine), whole.n_sources, whole.n_classes, whole.source_names)
+            calibrator._set_fitted(
+                COMBINERS[calibrator.combine](), whole.n_sources, whole.n_classes, whole.source_names
+            )
             return calibrator
         return self._fit_on_subsample(calibrator, on_part)
 

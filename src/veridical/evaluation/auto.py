@@ -16,10 +16,10 @@ from veridical.calibrate.any_array import takes_any_array
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.input_arrays import labelled_samples, n_dimensions
 from veridical.calibrate.registry import calibrators, full_name
-from veridical.calibrate.state_checks import check_number
+from veridical.combine.base import Combiner
 from veridical.combine.combined import Floats, Labels
-from veridical.combine.combiner import Combiner
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
+from veridical.combine.state_checks import check_number
 from veridical.errors import NotConvergedWarning, ParameterError, ShapeError, shown
 from veridical.evaluation.choice import TABLE_COLUMNS, Situation, choose, compare_losses, sources_change
 from veridical.metrics.sample import Sample
@@ -160,7 +160,7 @@ class Auto(Calibrator):
         assert outcome.calibrator is not None
         best = outcome.calibrator
         self.best_, self.table_ = best, sorted(rows, key=lambda row: row["score"])
-        self.combiner_: Combiner = Combiner(self.combine)
+        self.combiner_: Combiner = COMBINERS[self.combine]()
         self.n_sources_, self.n_classes_, self.classes_ = best.n_sources_, best.n_classes_, best.classes_
         self.source_names_ = best.source_names_
         return self
@@ -258,7 +258,7 @@ class Auto(Calibrator):
             check_choice(method, [name for name in known if name != self.name], "candidate")
             possible = known[method].combiners
             if alone and combine not in possible:
-                combine = possible[0]
+                combine = next(iter(possible))
             check_choice(combine, possible, f"combine for {method}")
             if not self._allows(combine, method):
                 raise ParameterError(f"{method} on {combine} may change labels; say keep_labels=False to allow it.")

@@ -11,7 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from veridical._parallel import run_blocks
-from veridical.combine.pools import fit_linear_pool, probabilities, sample_blocks
+from veridical.combine.in_memory import probabilities, sample_blocks
+from veridical.combine.linear_pool import fit_shares
 from veridical.evaluation.engine import Engine, half_split
 from veridical.evaluation.facts import names_of_sources
 from veridical.evaluation.outcomes import Indices
@@ -52,7 +53,7 @@ def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_s
     prob, correct, mean_correct = _probabilities_of_labels(engine)
     if (np.isfinite(prob).sum(axis=0) < 2).any():
         return None
-    weights = fit_linear_pool(predictions.select(samples=fitted), engine.labels[fitted])
+    weights = fit_shares(predictions.select(samples=fitted), engine.labels[fitted])
     nll = _nll_of_mean(prob[:, scored])
     without = _nll_without(prob[:, scored]) - nll
     accuracy_without = correct[:, scored].astype(np.float64) - mean_correct[scored]

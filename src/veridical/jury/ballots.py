@@ -183,7 +183,7 @@ def _places_of(
 
 def ballots_of_predictions(predictions: Any) -> Ballots:
     """Ballots of probability vectors: a vote is a share for each class."""
-    from veridical.combine.pools import probabilities
+    from veridical.combine.in_memory import probabilities
 
     n_sources, n_items, n_classes = predictions.n_sources, predictions.n_samples, predictions.n_classes
     probs = probabilities(predictions, slice(0, n_items))
