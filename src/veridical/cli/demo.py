@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from veridical.cli.output import Output, output_options
+from veridical.cli.options import output_options
+from veridical.cli.output import Output
 
 
 @click.command()
@@ -13,7 +14,7 @@ from veridical.cli.output import Output, output_options
 )
 @click.option("--jury", is_flag=True, help="The shipped jury instead: 29 language models that answer questions.")
 @output_options
-def command(out: str, jury: bool, output: Output) -> None:
+def command(out: str, jury: bool, as_json: bool, quiet: bool) -> None:
     """Run the main job on the ensemble that ships with the package.
 
     Twenty small residual networks on CIFAR-10: their mean (DE), truth discovery (TDE, aTDE) and calibration by pTDE,
@@ -25,6 +26,7 @@ def command(out: str, jury: bool, output: Output) -> None:
     from veridical.data import load_demo
     from veridical.report import build_report
 
+    output = Output(as_json, quiet)
     if jury:
         _run_jury(out, output)
         return
@@ -36,7 +38,7 @@ def command(out: str, jury: bool, output: Output) -> None:
     output.text(f"{predictions}")
     output.table(evaluation.as_table(f"Scored on {evaluation.protocol}; errors and accuracy in %"))
     output.text(report.data.verdict)
-    output.wrote(out)
+    output.text(f"Wrote {out}")
     output.json(evaluation, verdict=report.data.verdict, out=out)
 
 
@@ -55,7 +57,8 @@ def _run_jury(out: str, output: Output) -> None:
     known = np.full(votes.n_samples, -1)
     some = np.random.default_rng(0).permutation(votes.n_samples)[:100]
     known[some] = votes.labels[some]
-    result = judge(votes, known)
+    with output.progress() as progress:
+        result = judge(votes, known, progress=progress)
     write_jury_report(result, out, title="The shipped jury")
     print_jury(result, output)
     rest = known < 0
@@ -66,5 +69,5 @@ def _run_jury(out: str, output: Output) -> None:
         f"On the {int(rest.sum()):,} other questions {100 * right:.1f}% of the answers are right (by majority "
         f"{100 * majority:.1f}%), and the mean confidence is {100 * confidence:.1f}%."
     )
-    output.wrote(out)
+    output.text(f"Wrote {out}")
     output.json(result, accuracy=right, majority_accuracy=majority, out=out)

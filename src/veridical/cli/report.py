@@ -9,11 +9,12 @@ import click
 from veridical.cli.options import (
     block_option,
     method_option,
+    output_options,
     prediction_options,
     read_in_blocks,
     seed_option,
 )
-from veridical.cli.output import Output, output_options
+from veridical.cli.output import Output
 
 
 @click.command()
@@ -35,7 +36,7 @@ from veridical.cli.output import Output, output_options
 @seed_option
 @output_options
 def command(
-    method: str, out: str, figures: str | None, figure_format: str, seed: int, output: Output, **source: Any
+    method: str, out: str, figures: str | None, figure_format: str, seed: int, as_json: bool, quiet: bool, **source: Any
 ) -> None:
     """Write an HTML report about PRED: the verdict in words, then the evidence.
 
@@ -49,6 +50,7 @@ def command(
     from veridical._outputs import check_outputs
     from veridical.report import build_report
 
+    output = Output(as_json, quiet)
     predictions = read_in_blocks(**source)
     check_outputs({"--out": out}, predictions.files)
     with output.progress() as progress:
@@ -56,5 +58,5 @@ def command(
     if figures is not None:
         report.figures(figures, format=figure_format)
     output.text(report.data.verdict)
-    output.wrote(out)
+    output.text(f"Wrote {out}")
     output.json(report.data, out=out)
