@@ -37,16 +37,16 @@ MODULES = {
 #: Package -> packages that it may import.  Earlier packages never import later ones.
 PACKAGES = {
     "_kernels": {"errors"},
-    "_numpy_kernels": {"_kernels"},
+    "_numpy_kernels": set(),
     "backends": set(),
     "predictions": {"backends"},
     "combine": {"_kernels", "_numpy_kernels", "backends", "predictions"},
     "metrics": {"_kernels", "backends", "predictions", "combine"},
     "calibrate": {"_kernels", "_numpy_kernels", "backends", "predictions", "combine", "metrics"},
+    "jury": {"predictions", "combine", "metrics", "calibrate"},
     "training": {"backends", "predictions"},
     "data": {"predictions"},
     "evaluation": {"_kernels", "_numpy_kernels", "predictions", "combine", "metrics", "calibrate"},
-    "jury": {"predictions", "combine", "metrics", "evaluation"},
     "export": {"predictions", "combine", "calibrate"},
     "torch": {"backends", "predictions", "combine", "metrics", "calibrate"},
     "ensemble": {"predictions", "combine", "calibrate", "evaluation"},

@@ -134,6 +134,10 @@ class SuspectKindWarning(VeridicalWarning):
     """Numbers that are declared to be logits look like probabilities."""
 
 
+class AmbiguousInputWarning(VeridicalWarning):
+    """Input is read as the documentation says and may mean something else; the message says how it is read."""
+
+
 class ShiftedDataWarning(VeridicalWarning):
     """New predictions are far more or less confident, or disagree far more or less, than those of the fit."""
 

@@ -129,6 +129,16 @@ class TestLazyArrays:
             vd.evaluate(array)
 
 
+def test_calibrators_match_the_sources_of_blocks_by_name(tmp_path, blocked_ensemble):
+    probs, labels = blocked_ensemble
+    names = [f"source {s}" for s in range(len(probs))]
+    calibrator = vd.PTDE(combine="log-pool").fit(vd.Predictions(probs, labels, source_names=names))
+    reversed_order = vd.Predictions(probs[::-1], source_names=names[::-1])
+    opened = scale.open(vd.save(reversed_order, tmp_path / "p.zarr"))
+    expected = calibrator.predict_all(reversed_order)[0]
+    np.testing.assert_array_equal(calibrator.predict_proba(scale.to_dask(opened)).compute(), expected)
+
+
 class TestCluster:
     def test_truth_vectors_equal_local_ones(self, client, blocked_ensemble, opened):
         truth = vd.discover(scale.to_dask(opened))

@@ -7,11 +7,13 @@ from ensembles import random_ensemble
 from hypothesis import given
 from hypothesis import strategies as st
 
+import veridical as vd
 from veridical._kernels.full_vectors import replace_confidence, restore_winners
 from veridical._kernels.isotonic import pool_violators
-from veridical._kernels.pooling import log_pool_loss, log_pool_rows, mixture_loss
+from veridical._kernels.pooling import log_pool_loss, mixture_loss
 from veridical._kernels.scaling import relative_logs, temperature_loss, temperature_rows
 from veridical.calibrate.isotonic import fit_steps
+from veridical.combine.in_memory import SourcesInMemory
 
 MARGIN = 1e-6
 
@@ -83,10 +85,9 @@ def test_log_pool(rng):
     labels = rng.integers(0, 5, 20)
     weights = rng.normal(0.3, 0.2, 4)
     shares = np.repeat(weights[:, None], 20, axis=1)
-    combined = np.empty((20, 5))
-    log_pool_rows(np.log(probs), shares, combined)
+    sources = SourcesInMemory(vd.Predictions(probs), vd.Identity()).few
     expected = [naive.log_pool(probs[:, n].tolist(), weights) for n in range(20)]
-    np.testing.assert_allclose(combined, expected, atol=1e-12)
+    np.testing.assert_allclose(sources.log_pool(weights[:, None], 1e-12), expected, atol=1e-12)
 
     def loss(at):
         return -sum(np.log(naive.log_pool(probs[:, n].tolist(), at)[labels[n]]) for n in range(20))

@@ -11,7 +11,7 @@ from veridical import metrics
 from veridical.calibrate import PAPER_SETTING
 from veridical.calibrate.descent import significant_kde_loss
 from veridical.calibrate.starting_point import BinnedGaps, posterior_mean, tempered_accuracy
-from veridical.combine.combiner import fit_combiner
+from veridical.combine import fit_combiner
 from veridical.errors import ParameterError, UnknownNameError
 from veridical.metrics.gradients import kde_loss
 

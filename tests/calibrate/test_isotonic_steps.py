@@ -12,7 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import veridical as vd
 from veridical.calibrate.isotonic import TIE_BREAKER, check_steps, fit_steps, fit_weighted_steps, interpolate
-from veridical.calibrate.state_checks import check_array, check_number, check_rising
+from veridical.combine.state_checks import check_array, check_number, check_rising
 
 #: Scores with ties, and whether each was right.
 PAIRS = st.lists(st.tuples(st.integers(0, 20).map(lambda k: k / 20), st.booleans()), min_size=1, max_size=60)

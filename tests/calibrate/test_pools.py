@@ -1,6 +1,5 @@
 """Learned pools: optimal weights, poor and rarely present sources, sources matched by name."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +11,7 @@ import veridical as vd
 from veridical import metrics
 from veridical._minimisation import minimise
 from veridical.calibrate import linear_scaling, logistic
-from veridical.combine import pools
+from veridical.combine import pool_prior
 from veridical.errors import ChangedSourcesWarning, NotConvergedWarning
 
 
@@ -25,9 +24,9 @@ def with_a_useless_source(rng, n_samples=1500):
 
 @pytest.mark.parametrize("strength", [1.0, 100.0])
 def test_linear_pool_maximises_the_posterior(rng, monkeypatch, strength):
-    monkeypatch.setattr(pools, "STRENGTHS", (strength,))
+    monkeypatch.setattr(pool_prior, "STRENGTHS", (strength,))
     probs, labels = with_a_useless_source(rng)
-    prior = pools.prior_shares(vd.Predictions(probs))
+    prior = pool_prior.prior_shares(vd.Predictions(probs))
     weights = vd.LinearPool().fit(probs, labels).combiner_.weights
     scores = probs[:, np.arange(len(labels)), labels]
 
@@ -42,9 +41,9 @@ def test_linear_pool_maximises_the_posterior(rng, monkeypatch, strength):
 
 @pytest.mark.parametrize("strength", [1.0, 100.0])
 def test_log_pool_is_at_the_minimum_of_its_penalised_loss(rng, monkeypatch, strength):
-    monkeypatch.setattr(pools, "STRENGTHS", (strength,))
+    monkeypatch.setattr(pool_prior, "STRENGTHS", (strength,))
     probs, labels = with_a_useless_source(rng)
-    prior = pools.prior_shares(vd.Predictions(probs))
+    prior = pool_prior.prior_shares(vd.Predictions(probs))
     pool = vd.LogPool().fit(probs, labels)
     weights = np.append(pool.combiner_.weights, pool.combiner_.mean_weight)
     logs = np.log(np.maximum([*probs, probs.mean(axis=0)], pool.combiner_.floor))
@@ -80,7 +79,7 @@ def test_pools_of_few_labels_stay_near_the_consensus(rng, method, monkeypatch):
         return metrics.nll(labels[test], fitted.predict_proba(probs[:, test]))
 
     shrunk = loss()
-    monkeypatch.setattr(pools, "prior_shares", lambda predictions, n_threads=None: np.full(6, 1 / 6))
+    monkeypatch.setattr(pool_prior, "prior_shares", lambda predictions, n_threads=None: np.full(6, 1 / 6))
     towards_equal_weights = loss()
     assert shrunk < towards_equal_weights - 0.005
     assert shrunk < metrics.nll(labels[test], probs[:, test].mean(axis=0))
@@ -88,7 +87,7 @@ def test_pools_of_few_labels_stay_near_the_consensus(rng, method, monkeypatch):
 
 def test_prior_shares_are_those_of_the_consensus(rng):
     probs, _ = sources_of_mixed_quality(rng, 1000)
-    shares = pools.prior_shares(vd.Predictions(probs))
+    shares = pool_prior.prior_shares(vd.Predictions(probs))
     np.testing.assert_allclose(shares, 0.9 * vd.consensus(probs).shares + 0.1 / 6, atol=1e-12)
     assert shares.sum() == pytest.approx(1.0)
 
@@ -98,9 +97,9 @@ def test_strength_of_the_pull_is_cross_validated():
         assert not set(fitted_on) & set(held_out)
         return np.full(len(held_out), abs(strength - 100.0)) + 0.1 * (held_out % 7)
 
-    assert pools.choose_strength(500, losses) == 100.0
-    assert pools.choose_strength(500, lambda strength, *_: np.arange(5.0)) == 1000.0  # the strongest of equal ones
-    assert pools.choose_strength(3, losses) == 1000.0
+    assert pool_prior.choose_strength(500, losses) == 100.0
+    assert pool_prior.choose_strength(500, lambda strength, *_: np.arange(5.0)) == 1000.0  # the strongest of equal ones
+    assert pool_prior.choose_strength(3, losses) == 1000.0
 
 
 def test_weak_pulls_are_not_tried_with_few_samples():
@@ -110,8 +109,8 @@ def test_weak_pulls_are_not_tried_with_few_samples():
         tried.append(strength)
         return np.full(len(held_out), strength)
 
-    assert pools.choose_strength(20, losses) == min(tried) == 10.0
-    assert pools.choose_strength(200, losses) == min(tried) == 1.0
+    assert pool_prior.choose_strength(20, losses) == min(tried) == 10.0
+    assert pool_prior.choose_strength(200, losses) == min(tried) == 1.0
 
 
 def test_log_pool_of_few_labels_that_are_all_right_stays_moderate(rng):
@@ -228,7 +227,7 @@ def test_pool_limits_a_source_that_was_rarely_seen(method, rng, monkeypatch):
         return metrics.nll(labels[half:], pool.predict_proba(probs[:, half:]))
 
     limited = fitted_pool()
-    monkeypatch.setattr(pools, "_ABSENCE_WEIGHT", 0.0)
+    monkeypatch.setattr(pool_prior, "_ABSENCE_WEIGHT", 0.0)
     free = fitted_pool()
     assert later_loss(free) > later_loss(limited) + 0.2  # the failure, and what the limit is worth
     if method is vd.LinearPool:
@@ -240,12 +239,12 @@ def test_pool_limits_a_source_that_was_rarely_seen(method, rng, monkeypatch):
 def test_absence_weight_changes_nothing_where_all_sources_are_present(method, rng, monkeypatch):
     probs, labels = with_a_useless_source(rng, 300)
     expected = method().fit(probs, labels).combiner_.weights
-    monkeypatch.setattr(pools, "_ABSENCE_WEIGHT", 7.0)
+    monkeypatch.setattr(pool_prior, "_ABSENCE_WEIGHT", 7.0)
     np.testing.assert_array_equal(method().fit(probs, labels).combiner_.weights, expected)
 
 
 def test_linear_pool_with_absent_sources_maximises_the_posterior(rng, monkeypatch):
-    monkeypatch.setattr(pools, "STRENGTHS", (1.0,))
+    monkeypatch.setattr(pool_prior, "STRENGTHS", (1.0,))
     probs, labels = with_a_useless_source(rng)
     for s in range(3):
         probs[s, (np.arange(len(labels)) % 5 == s) & (rng.random(len(labels)) < 0.8)] = np.nan
@@ -259,7 +258,7 @@ def test_linear_pool_with_absent_sources_maximises_the_posterior(rng, monkeypatc
         absence = 0.1 * (~present).sum(axis=1)
         return nll - prior @ np.log(a) - absence @ (np.log(a) / 3 + np.log(1 - a) * 2 / 3)
 
-    prior = pools.prior_shares(vd.Predictions(probs))
+    prior = pool_prior.prior_shares(vd.Predictions(probs))
     best = scipy.optimize.minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
     np.testing.assert_allclose(weights, np.exp(best) / np.exp(best).sum(), atol=1e-3)
 
@@ -338,7 +337,7 @@ def test_pools_take_sources_that_are_new_or_gone(method, rng, tmp_path):
         with pytest.warns(ChangedSourcesWarning, match=r"with the mean weight: d; fitted on, left out: b"):
             changed = fitted.predict_proba(vd.Predictions(probs, source_names=["a", "d", "c"]))
         weights = pool.combiner_.weights
-        by_hand = replace(pool.combiner_, weights=np.array([weights[0], weights[2], weights.mean()]))
+        by_hand = pool.combiner_.with_state(weights=np.array([weights[0], weights[2], weights.mean()]))
         np.testing.assert_allclose(changed, by_hand.apply(vd.Predictions(probs[[0, 2, 1]]), pool).probs, atol=1e-12)
 
 

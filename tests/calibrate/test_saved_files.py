@@ -49,7 +49,7 @@ def test_version_one_keeps_loading(rng):
     assert calibrator.predict_confidence(disagreeing)[0] > 0.95
 
 
-@pytest.mark.parametrize(("value", "message"), [(1e9, "exponent of the mean"), (None, "log-pool with weights")])
+@pytest.mark.parametrize(("value", "message"), [(1e9, "exponent of the mean"), (None, "log-pool is made of")])
 def test_log_pool_files_need_a_sane_exponent_of_the_mean(value, message, rng, tmp_path):
     path = tmp_path / "pool.json"
     vd.LogPool().fit(*labelled_ensemble(rng)).save(path)
@@ -139,7 +139,7 @@ TAMPERINGS = {
     "sources or classes": lambda d: d.update(n_classes=True),
     "combined by": lambda d: d["pooling"].update(name="exec"),
     "described by \\['extra', 'floor'": lambda d: d["pooling"].update(extra=1),
-    "with weights": lambda d: d["pooling"].update(weights={"shape": [1], "values": [1.0]}),
+    "mean is made of": lambda d: d["pooling"].update(weights={"shape": [1], "values": [1.0]}),
     "is made of": lambda d: d["state"].pop("psi_"),
     "hv_unit_ is None": lambda d: d["state"].update(hv_unit_=None),
     "do not belong": lambda d: d["state"]["psi_"].update(shape=[1], values=[0.0]),

@@ -306,6 +306,7 @@ def test_inspect_json_equals_the_python_result(folder, predictions):
 
 def test_inspect_prints_sources_value_and_notes(folder, predictions):
     text = veridical("inspect", folder / "p.npz").stdout
+    assert max(map(len, text.splitlines())) <= 80
     inspection = vd.inspect(predictions)
     assert text.startswith("Predictions(3 sources, 60 samples, 3 classes, kind='probs', float64, labelled)\n")
     assert "Trusted least" not in text  # trust is about agreement; there are labels
@@ -327,6 +328,7 @@ def test_inspect_of_a_calibrator_is_quiet_where_asked(folder):
 
 
 def test_methods_json_describes_every_calibrator():
+    assert max(map(len, veridical("methods").stdout.splitlines())) <= 80
     content = document("methods")
     for name, method in vd.calibrators().items():
         assert content["calibrators"][name] == {

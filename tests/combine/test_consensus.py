@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from naive_consensus import correlations, distinctness_of, factor, weighted_mean
 
 import veridical as vd
+from veridical.combine.across_samples.passes import gather_sums
 from veridical.combine.across_samples.sums import ConsensusSums
-from veridical.combine.across_samples.weights import gather_sums
+from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
 from veridical.errors import MissingSourceError, NotNormalisedError, ParameterError
 
 
@@ -65,7 +66,7 @@ def test_consensus_follows_its_formulas(rng, gaps):
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_correlations_agree_with_loops(rng, dtype):
     probs = mixed_ensemble(rng, n_samples=50, n_classes=3)[0].astype(dtype)
-    sums, complete = gather_sums(vd.Predictions(probs), "raise", None)
+    sums, complete = gather_sums(SourcesInMemory(vd.Predictions(probs), vd.Identity()))
     exact = probs.astype(np.float64)
     correlation, counts = correlations(exact / exact.sum(axis=-1, keepdims=True))
     assert complete
@@ -272,5 +273,5 @@ def test_sums_merge_in_any_order(seed, cuts, gaps):
     np.testing.assert_allclose(correlations_of_parts.correlation, expected.correlation, atol=1e-9)
     np.testing.assert_array_equal(correlations_of_parts.counts, expected.counts)
     np.testing.assert_allclose(correlations_of_parts.variance, expected.variance, atol=1e-12)
-    np.testing.assert_allclose(expected.correlation, gather_sums(vd.Predictions(probs), "skip", None)[0]
-                               .correlations().correlation, atol=1e-9)  # fmt: skip
+    sums, _ = gather_sums(SourcesInMemory(vd.Predictions(probs), AbsentSkipped()))
+    np.testing.assert_allclose(expected.correlation, sums.correlations().correlation, atol=1e-9)

@@ -10,8 +10,8 @@ from test_consensus import mixed_ensemble, with_gaps
 import veridical as vd
 from veridical import metrics
 from veridical.combine import COMBINERS
-from veridical.combine.across_samples.weights import weights_for_sources
-from veridical.combine.pools import prior_shares
+from veridical.combine.across_samples.combiners import ConsensusMean
+from veridical.combine.pool_prior import prior_shares
 from veridical.errors import CampsWarning, ChangedSourcesWarning, SavedFileError, ShapeError
 
 
@@ -131,10 +131,11 @@ def test_sources_may_come_and_go(rng):
 
 
 def test_new_sources_of_a_mean_count_like_the_others():
-    weights, dependence = weights_for_sources(np.ones(3), np.eye(3), [0, 2], 2)
-    np.testing.assert_allclose(weights, 1.0)
-    np.testing.assert_array_equal(dependence, np.eye(4))
-    np.testing.assert_array_equal(weights_for_sources(np.zeros(3), np.eye(3), [1], 1)[0], 0.0)
+    combiner = ConsensusMean.of(np.ones(3), np.eye(3)).for_sources([0, 2], 2)
+    np.testing.assert_allclose(combiner.weights, 1.0)
+    np.testing.assert_array_equal(combiner.dependence, np.eye(4))
+    unweighted = ConsensusMean.of(np.zeros(3), np.eye(3)).for_sources([1], 1)
+    np.testing.assert_array_equal(unweighted.weights, 0.0)
 
 
 def test_camps_are_named_when_a_calibrator_is_fitted(rng):

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from naive_consensus import weighted_mean
 
 import veridical as vd
+from veridical.combine.across_samples.combiners import ConsensusMean
 from veridical.combine.across_samples.factor import Evidence, Factor, shrunk_skill
+from veridical.combine.across_samples.passes import gather_sums
 from veridical.combine.across_samples.votes import (
     consensus_of_votes,
     distributions_of_shares,
@@ -16,7 +18,8 @@ from veridical.combine.across_samples.votes import (
     sums_of_votes,
     weighted_votes,
 )
-from veridical.combine.across_samples.weights import apply_source_weights, gather_sums, weigh_sources
+from veridical.combine.across_samples.weights import weigh_sources
+from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
 from veridical.errors import CampsWarning, MissingSourceError
 
 
@@ -51,14 +54,16 @@ def test_votes_agree_with_the_dense_array(seed, per_item, several_draws):
     votes = sort_votes(items, sources, labels, (6, 60, 3))
     dense = one_hot(items, sources, labels, (6, 60, 3))
     sparse_sums = sums_of_votes(votes)
-    dense_sums = gather_sums(vd.Predictions(dense), "skip", None)[0].shifted_to(sparse_sums.shift)
+    in_memory = SourcesInMemory(vd.Predictions(dense), AbsentSkipped())
+    dense_sums = gather_sums(in_memory)[0].shifted_to(sparse_sums.shift)
     np.testing.assert_allclose(sparse_sums.products, dense_sums.products, atol=1e-9)
     np.testing.assert_allclose(sparse_sums.squares, dense_sums.squares, atol=1e-9)
     np.testing.assert_array_equal(sparse_sums.counts, dense_sums.counts)
     expected, consensus = weigh_sources(dense_sums, of_votes=True), consensus_of_votes(votes)
     np.testing.assert_allclose(consensus.skill, expected.skill, atol=1e-6)
     np.testing.assert_allclose(consensus.weights, expected.weights, atol=1e-6)
-    shares, effective = apply_source_weights(vd.Predictions(dense), expected.weights, expected.dependence, None)
+    combiner, loaded = ConsensusMean.of(expected.weights, expected.dependence), in_memory.few
+    shares, effective = combiner.formula(np, loaded), combiner.shares(loaded)[1]
     np.testing.assert_allclose(consensus.distinct_sources, effective, atol=1e-5)
     np.testing.assert_allclose(consensus.probs, distributions_of_shares(shares, effective), atol=1e-5)
 

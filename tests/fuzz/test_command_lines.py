@@ -86,6 +86,8 @@ FITTING = {
     "time_column": ("day", "group"),
     "block_memory": ("64KB", "1MB", "4096", "1GB"),
     "workers": ("0", "x", "2000"),  # a cluster takes seconds to start
+    "class_columns": ("0,1", "cat,dog", "0,1,2"),
+    "abstain": ("refused,n/a", "1"),
     "classes": ("0,1", "1,0", "0,1,2", "cat,dog"),
     "sources": ("1", "2", "1,3", "3"),
     "gold": ("gold.csv", "many gold.csv"),

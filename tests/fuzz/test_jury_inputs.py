@@ -105,6 +105,8 @@ def test_jury(tmp_path_factory, data):
         "classes": ([str(l) for l in range(n_classes)], [f"class {l}" for l in range(n_classes)]),
         "source_names": ([f"juror {s}" for s in range(len(votes))], list(NAMES[: len(votes)])),
         "item_ids": (list(range(len(truth))), [f"item {n}" for n in range(len(truth))]),
+        "normalize": (False, True),
+        "abstain": (("refused",), ["1"]),
         "random_state": (0, 1, 2**32 - 1),
         "n_threads": (1, 2),
     }.items():

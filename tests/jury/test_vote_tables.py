@@ -1,14 +1,19 @@
 """Tables of votes: columns, ids, labels, confidences, probabilities and gold labels, and what is wrong with them."""
 
 import csv
+import json
 
 import numpy as np
+import pandas as pd
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import veridical as vd
+from veridical.cli.commands import program
 from veridical.errors import (
+    AmbiguousInputWarning,
     CorruptFileError,
     FileFormatError,
     GoldWarning,
@@ -577,3 +582,71 @@ def test_too_many_votes_for_vectors_are_rejected(tmp_path, monkeypatch):
         ShapeError, match="1 sources, 2 items and 2 classes are too many for vectors; use 'veridical ju"
     ):
         vd.load_votes(tmp_path / "votes.csv")
+
+
+# --- spellings of labels
+
+SPELT = ["A", "a", " A.", "B", "A", "n/a", "NULL", "Refused", "b .", "A"]
+
+
+def _csv(columns, path):
+    pd.DataFrame(columns).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("form", ["csv", "frame", "pandas reading", "array", "predictions"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_blanks_and_spellings_are_the_same_in_every_form(tmp_path, form, normalize):
+    columns = table(label=SPELT)
+    path = _csv(columns, tmp_path / "votes.csv")
+    options = {"normalize": normalize, "abstain": ["refused"]}
+    if form == "predictions":
+        with pytest.warns(AmbiguousInputWarning, match="differ only by case, spaces or final dots: 'A' .*, 'A.' "):
+            class_names = vd.load_votes(path, **options).class_names
+    else:
+        votes = {
+            "csv": path,
+            "frame": pd.DataFrame(columns),
+            "pandas reading": pd.read_csv(path) if form == "pandas reading" else None,
+            "array": [SPELT],
+        }[form]
+        result = vd.judge(votes, **options)
+        class_names = result.class_names
+        (note,) = [note for note in result.notes if "spaces or final dots" in note]
+        assert note == (
+            "labels that differ only by case, spaces or final dots: 'A' (3), 'A.' (1), 'a' (1); 'B' (1), 'b .' (1); "
+            + ("they are read as one." if normalize else "they count as different classes, which normalize makes one.")
+        )
+    assert class_names == (("A", "B") if normalize else ("A", "A.", "B", "a", "b ."))
+
+
+def test_spellings_follow_the_classes_and_the_known_answers():
+    votes = table(label=["a", "A.", "b", "None", "B"])
+    result = vd.judge(votes, {"0": "A", "2": "b."}, classes=["A", "B", "None"], normalize=True)
+    assert (result.class_names, result.gold.tolist()) == (("A", "B", "None"), [0, -1, 1, -1, -1])
+    assert result.label.tolist() == [0, 0, 1, 2, 1]
+    with pytest.raises(LabelError, match="the vote on item 0 is 'a', and the classes are A, B"):
+        vd.judge(votes, classes=["A", "B"])
+    with pytest.raises(ParameterError, match="abstain is 'refused'; give a list of names"):
+        vd.judge(votes, abstain="refused")
+    with pytest.raises(ParameterError, match="normalize is 1; give True or False"):
+        vd.judge(votes, normalize=1)
+
+
+def test_spellings_on_the_command_line(tmp_path):
+    path = str(_csv(table(label=SPELT), tmp_path / "votes.csv"))
+    options = ["--normalize", "--abstain", "refused,never", "--json"]
+    for command in (["jury", path], ["inspect", path, "--kind", "labels"]):
+        result = CliRunner().invoke(program, [*command, *options])
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout[result.stdout.index("{") :])
+    result = CliRunner().invoke(program, ["inspect", path, "--normalize"])
+    assert isinstance(result.exception, ParameterError)
+    assert "--kind labels" in str(result.exception)
+
+
+def test_two_columns_of_one_name_are_refused():
+    frame = pd.DataFrame([["q", "a", "x", "y"]], columns=["item", "source", "label", "label"])
+    for read in (lambda: vd.judge(frame), lambda: vd.judge(table(label=["x"]), frame)):
+        with pytest.raises(FileFormatError, match="the data frame has two columns called 'label'"):
+            read()

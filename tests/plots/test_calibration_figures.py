@@ -1,12 +1,9 @@
 """Reliability diagrams, histograms, risk curves and sweeps: what is drawn where, and what is rejected."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import artists
 from ensembles import random_ensemble
 from matplotlib.colors import to_rgba
 
@@ -19,17 +16,6 @@ from veridical.plots.style import COLOURS, THEMES, level_role, series_roles, sho
 
 RIGHT = np.array([True, True, False, True, False, True])
 CONFIDENCE = np.array([0.95, 0.9, 0.85, 0.6, 0.55, 0.3])
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
-def artists(ax, prefix):
-    """The artists of an axes whose id begins so."""
-    return {child.get_gid(): child for child in ax.get_children() if (child.get_gid() or "").startswith(prefix)}
 
 
 def legend_texts(ax):
@@ -171,15 +157,10 @@ def test_plots_reject_bad_numbers_of_bins(draw, n_bins):
 
 
 @pytest.mark.parametrize("draw", [plots.reliability_diagram, plots.confidence_histogram, plots.risk_coverage])
-def test_legend_can_be_left_out(draw):
-    assert draw(RIGHT, CONFIDENCE).get_legend() is not None
-    assert draw(RIGHT, CONFIDENCE, legend=False).get_legend() is None
-
-
-@pytest.mark.parametrize("draw", [plots.reliability_diagram, plots.confidence_histogram, plots.risk_coverage])
 def test_plots_use_the_axes_they_are_given(draw):
     _, ax = plt.subplots()
-    assert draw(RIGHT, CONFIDENCE, ax=ax) is ax
+    assert draw(RIGHT, CONFIDENCE, legend=False, ax=ax) is ax
+    assert ax.get_legend() is None
     assert plt.get_fignums() == [ax.figure.number]
 
 
@@ -191,6 +172,7 @@ def test_confidence_histogram_stacks_wrong_on_right():
     right, wrong = artists(ax, "right-"), artists(ax, "wrong-")
     assert {name: bar.get_height() for name, bar in right.items()} == {"right-0": 1, "right-1": 3}
     assert {name: (bar.get_y(), bar.get_height()) for name, bar in wrong.items()} == {"wrong-1": (3, 2)}
+    assert legend_texts(ax) == ["right", "wrong", "mean confidence", "accuracy"]
     mean, accuracy = (line.get_xdata()[0] for line in ax.lines)
     assert (mean, accuracy) == pytest.approx((CONFIDENCE.mean(), RIGHT.mean()))
 

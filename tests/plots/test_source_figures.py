@@ -1,12 +1,9 @@
 """Figures on sources: what is drawn where, with arrays and with results, and what is rejected."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import artists
 from ensembles import random_ensemble
 from matplotlib.colors import to_rgba
 
@@ -17,23 +14,12 @@ from veridical.plots.sources import matrix_legend, round_limits
 from veridical.plots.style import COLOURS
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def predictions():
     rng = np.random.default_rng(2)
     probs = random_ensemble(rng, 4, 60, 3)
     probs[2] = rng.dirichlet(np.ones(3), 60)  # the outlier
     return vd.Predictions(probs, probs.mean(axis=0).argmax(axis=1), source_names=["a", "b", "noise", "d"])
-
-
-def artists(ax, prefix):
-    """The artists of an axes whose id begins so."""
-    return {child.get_gid(): child for child in ax.get_children() if (child.get_gid() or "").startswith(prefix)}
 
 
 def cells(ax):
@@ -66,8 +52,9 @@ def test_source_reliability_names_the_outlier(predictions):
     assert [s for s in range(4) if colours[s] == COLOURS["wrong"][0]] == [2]
 
 
-def test_source_reliability_with_labels_blames_no_source(predictions):
-    ax = plots.source_reliability(predictions)
+@pytest.mark.parametrize("sources", [slice(None), [0, 2]], ids=["labelled", "two sources"])
+def test_source_reliability_blames_no_source_with_labels_or_of_two(predictions, sources):
+    ax = plots.source_reliability(predictions.select(sources=sources))
     assert list(ax.texts) == []
     assert {dot.get_color() for dot in artists(ax, "source-").values()} == {COLOURS["series-3"][0]}
 
@@ -77,12 +64,6 @@ def test_source_reliability_without_labels_shows_agreement(predictions):
     assert ax.get_xlabel() == "agreement with the mean (%)"
     agreement = 100 * np.mean(predictions.values[0].argmax(axis=1) == predictions.labels)
     assert artists(ax, "source-")["source-0"].get_xdata()[0] == pytest.approx(agreement)
-
-
-def test_source_reliability_of_two_sources_has_no_outlier(predictions):
-    ax = plots.source_reliability(predictions.select(sources=[0, 2]))
-    assert list(ax.texts) == []
-    assert {dot.get_color() for dot in artists(ax, "source-").values()} == {COLOURS["series-3"][0]}
 
 
 def test_source_reliability_where_one_source_is_always_absent(predictions):
@@ -154,9 +135,8 @@ def test_dependence_matrix_rejects_other_limits(limits):
         plots.dependence_matrix(np.eye(2), limits=limits)
 
 
-def test_dependence_matrix_without_legend_and_on_given_axes():
-    _, ax = plt.subplots()
-    assert plots.dependence_matrix(np.eye(2), legend=False, ax=ax) is ax
+def test_dependence_matrix_without_legend():
+    ax = plots.dependence_matrix(np.eye(2), legend=False)
     assert ax.get_legend() is None
     assert [label.get_text() for label in ax.get_xticklabels()] == ["source 0", "source 1"]
 
@@ -175,6 +155,7 @@ def test_dependence_matrix_of_many_sources_has_no_names():
     ("matrix", "sentence"),
     [
         (np.ones((2, 3)), "matrix has shape (2, 3); give one row and one column per source, two at least."),
+        (np.ones(4), "matrix has shape (4,); give one row and one column per source, two at least."),
         ([[1.0]], "matrix has shape (1, 1); give one row and one column per source, two at least."),
         (
             [[1.0, np.inf], [0.5, 1.0]],
@@ -199,6 +180,20 @@ def test_dependence_matrix_rejects_other_numbers_of_names():
 
 
 # --- HV against confidence
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda **axes: plots.hv_against_confidence([0.1, 0.2], [0.5, 0.6], **axes),
+        lambda **axes: plots.source_value(values_of((0.1, 0.3)), **axes),
+        lambda **axes: plots.dependence_matrix(np.eye(2), **axes),
+    ],
+)
+def test_plots_of_sources_use_the_axes_they_are_given(draw):
+    _, ax = plt.subplots()
+    assert draw(ax=ax) is ax
+    assert plt.get_fignums() == [ax.figure.number]
 
 
 def test_hv_against_confidence_of_predictions_is_that_of_their_parts(predictions):
@@ -227,12 +222,6 @@ def test_hv_against_confidence_draws_the_median():
     assert np.isnan(heights[1:-1]).all()
 
 
-def test_hv_against_confidence_uses_the_axes_it_is_given():
-    _, ax = plt.subplots()
-    assert plots.hv_against_confidence([0.1, 0.2], [0.5, 0.6], ax=ax) is ax
-    assert ax.get_xlim() == (0.5, 1.0)
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -244,6 +233,7 @@ def test_hv_against_confidence_uses_the_axes_it_is_given():
             ([0.1, 0.2], [0.5, 0.6], [True]),
             "hv, confidence and correct differ in shape or are empty; give one number per sample.",
         ),
+        (([0.1, 0.2], [0.5]), "hv, confidence and correct differ in shape or are empty; give one number per sample."),
         (([], []), "hv, confidence and correct differ in shape or are empty; give one number per sample."),
     ],
 )
@@ -283,12 +273,9 @@ def test_source_value_draws_intervals_and_colours_clear_effects():
     assert ax.get_ylim() == (2.5, -0.5)  # the first source is at the top
 
 
-def test_source_value_uses_the_axes_it_is_given():
-    _, ax = plt.subplots()
-    assert plots.source_value(values_of((0.1, 0.3)), ax=ax) is ax
-
-
 def test_source_value_needs_several_sources(predictions):
-    with pytest.raises(errors.ParameterError) as caught:
-        plots.source_value(predictions.select(sources=[0]))
-    assert str(caught.value) == "the value of sources needs labels and at least two sources; give both."
+    assert len(artists(plots.source_value(predictions), "value-")) == 4
+    for few in (predictions.select(sources=[0]), vd.Predictions(predictions.values)):
+        with pytest.raises(errors.ParameterError) as caught:
+            plots.source_value(few)
+        assert str(caught.value) == "the value of sources needs labels and at least two sources; give both."

@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 import veridical as vd
 from veridical import errors
 from veridical.predictions.files.file_checks import reading
-from veridical.predictions.files.formats import FORMATS
-from veridical.predictions.files.labels import read_labels
+from veridical.predictions.files.formats import read_labels, suffixes_with
 
 CLASSES = ["cat", "dog", "owl"]
 
@@ -130,13 +129,13 @@ def write_labels(labels, path):
         path.write_text("\n".join([*["label"] * (path.suffix == ".csv"), *map(str, listed)]) + "\n")
 
 
-@pytest.mark.parametrize("suffix", list(FORMATS))
+@pytest.mark.parametrize("suffix", suffixes_with("read"))
 def test_load_rejects_missing_file(tmp_path, suffix):
     with pytest.raises(errors.FileFormatError, match=r"nothing\.[a-z]+ does not exist; check the name"):
         vd.load(tmp_path / f"nothing{suffix}")
 
 
-@pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if suffix != ".zarr"])
+@pytest.mark.parametrize("suffix", [suffix for suffix in suffixes_with("read") if suffix != ".zarr"])
 def test_load_rejects_empty_file(tmp_path, suffix):
     path = tmp_path / f"empty{suffix}"
     path.touch()

@@ -86,14 +86,14 @@ def test_labels_are_read_from_cifar_pickles(tmp_path, unlabelled, monkeypatch):
         ("y.txt", "2\n0\n1\n0.5\n", "sample 3 is '0.5', and the classes are"),
         ("y.txt", "1\n" * 3 + "9" * 40, "sample 3 is '9999.*', and the classes are"),
         ("y.csv", "a,b\n1,2\n", "has columns a, b; name the one with the labels: label"),
-        ("y.csv", "a,label\n1,2\n3\n", "row 3 of .* has 1 entries, not 2"),
+        ("y.csv", "a,label\n1,2\n3\n", "line 3 of .* has 1 entries, and there are 2 columns"),
         ("y.json", "[2, 0, 1", "cannot be read as labels .JSONDecodeError"),
         ("y.json", '{"a": [1], "b": [2]}', "holds a, b; name the one with the labels: labels"),
         ("y.json", "[[1, 2], [3, 4]]", r"shape \(2, 2\)"),
         ("y.json", "[[1, 2], [3]]", "cannot be read as labels"),
         ("y.json", "[true, false, true, true]", "labels are booleans, which are for two classes, and there are 3"),
         ("y.json", "[]", r"shape \(0,\)"),
-        ("y.xml", "<labels/>", r"suffix \.xml; labels come as \.npy, \.npz, \.txt"),
+        ("y.xml", "<labels/>", r"suffix \.xml; labels come as \.npz, \.npy, \.csv"),
     ],
 )
 def test_invalid_labels_are_rejected(tmp_path, unlabelled, name, content, message):

@@ -233,7 +233,7 @@ def test_one_frame_is_one_source(probs):
         (
             lambda f: f.set_axis(list("vwxyz")),
             ShapeError,
-            "source 1 has an index with names and others have none",
+            "source 1 has samples that differ from those in source 0: of 5 it lacks 5",
         ),
         (lambda f: f.assign(y=list("abcde")), DtypeError, "column 'y' of source 1 does not hold numbers"),
         (lambda f: f.to_numpy(), DtypeError, "source 1 is not a data frame and others are"),

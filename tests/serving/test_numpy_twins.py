@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import veridical as vd
 from veridical import _numpy_kernels
 from veridical._numpy_kernels import kernel_for
-from veridical.combine.small_inputs import mean_of, truth_of
+from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
 from veridical.errors import MissingSourceError, NotFiniteError, NotNormalisedError, VeridicalError
 
 #: Largest differences of results in float64 and in float32, where only the kernel works in float32.
@@ -24,6 +24,16 @@ RELIABILITY_TOLERANCE = {"float64": 1e-10, "float32": 2e-3}
 def compiled(monkeypatch):
     """Have the kernels take inputs of any size."""
     return lambda: monkeypatch.setattr(_numpy_kernels, "MOST_SAMPLES", -1)
+
+
+def few(probs, missing="raise"):
+    """Samples as NumPy takes them."""
+    predictions = probs if isinstance(probs, vd.Predictions) else vd.Predictions(probs)
+    return SourcesInMemory(predictions, AbsentSkipped(missing=missing))
+
+
+def mean_of(probs, missing="raise"):
+    return vd.combine.apply_label_free("mean", vd.Predictions(probs), AbsentSkipped(missing=missing))
 
 
 def assert_same_truth(twin, kernel, *, close_sources=False):
@@ -45,13 +55,13 @@ def assert_same_truth(twin, kernel, *, close_sources=False):
 @given(tied_ensembles(), st.booleans())
 def test_twin_of_truth_discovery_on_ties(probs, keep_label):
     kernel = vd.discover(probs, accuracy_preserving=keep_label)
-    twin = truth_of(vd.Predictions(probs), "raise", None, accuracy_preserving=keep_label)
+    twin = few(probs).truth(keep_label=keep_label)
     assert_same_truth(twin, kernel, close_sources=True)
-    mean, labels, _ = mean_of(vd.Predictions(probs), "raise", None)
+    mean = mean_of(probs)
     kernel = vd.discover(probs, max_iter=0)
-    np.testing.assert_array_equal(labels, kernel.prediction)
-    np.testing.assert_array_equal(mean.argmax(axis=1), labels)
-    np.testing.assert_allclose(mean, kernel.probs, rtol=0, atol=TOLERANCE[mean.dtype.name])
+    np.testing.assert_array_equal(mean.prediction, kernel.prediction)
+    np.testing.assert_array_equal(mean.probs.argmax(axis=1), mean.prediction)
+    np.testing.assert_allclose(mean.probs, kernel.probs, rtol=0, atol=TOLERANCE[mean.probs.dtype.name])
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -67,16 +77,17 @@ def test_twin_of_truth_discovery(shape, kind, dtype, rng):
         predictions = vd.Predictions(scores, kind=kind)
         for keep_label in (True, False):
             for weights in (None, rng.choice([0.0, 0.3, 1.0, 2.5], shape[0]) + 1e-3 * (np.arange(shape[0]) == 0)):
-                options = {"accuracy_preserving": keep_label, "source_weights": weights}
-                kernel = vd.discover(predictions, missing=missing, **options)
-                assert_same_truth(truth_of(predictions, missing, None, **options), kernel)
+                kernel = vd.discover(
+                    predictions, missing=missing, accuracy_preserving=keep_label, source_weights=weights
+                )
+                assert_same_truth(few(predictions, missing).truth(weights, keep_label=keep_label), kernel)
 
 
 def test_a_sample_does_not_depend_on_the_others(rng):
     probs = random_ensemble(rng, 5, 40, 12, np.float32)
-    together = truth_of(vd.Predictions(probs), "raise", None)
+    together = few(probs).kept_truth
     for n in range(40):
-        alone = truth_of(vd.Predictions(probs[:, n : n + 1]), "raise", None)
+        alone = few(probs[:, n : n + 1]).kept_truth
         np.testing.assert_array_equal(alone.probs[0], together.probs[n])
         np.testing.assert_array_equal(alone.reliability[:, 0], together.reliability[:, n])
         assert (alone.hv[0], alone.n_iter[0]) == (together.hv[n], together.n_iter[n])
@@ -92,7 +103,7 @@ def test_twin_rejects_what_the_kernel_rejects(wrong, error, rng, compiled):
     for choose in (lambda: None, compiled):
         choose()
         with pytest.raises(error, match="source 1, sample 2") as caught:
-            mean_of(vd.Predictions(probs), "raise", None)
+            mean_of(probs)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
 
@@ -101,11 +112,11 @@ def test_twin_rejects_absent_sources(rng):
     probs = random_ensemble(rng, 3, 4, 5)
     probs[:2, 1] = np.nan
     with pytest.raises(MissingSourceError, match="sample 1"):
-        mean_of(vd.Predictions(probs), "raise", None)
-    assert mean_of(vd.Predictions(probs), "skip", None)[0][1] == pytest.approx(probs[2, 1])
+        mean_of(probs)
+    assert mean_of(probs, "skip").probs[1] == pytest.approx(probs[2, 1])
     probs[2, 1] = np.nan
     with pytest.raises(MissingSourceError, match="sample 1"):
-        mean_of(vd.Predictions(probs), "skip", None)
+        mean_of(probs, "skip")
 
 
 @pytest.mark.filterwarnings("ignore::veridical.errors.VeridicalWarning")

@@ -9,7 +9,7 @@ from ensembles import random_ensemble
 
 import veridical as vd
 from veridical import _numpy_kernels
-from veridical.combine.small_arrays import CombinedArray, combine_array
+from veridical.combine.small_arrays import FewSources, combine_array
 from veridical.errors import MissingSourceError, NotNormalisedError, ShapeError, UnfittedError
 
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
@@ -53,7 +53,7 @@ def test_kinds_and_axes(kind, sources_axis, loaded, rng, monkeypatch):
     calibrator = vd.PTDE(kind=kind, sources_axis=sources_axis, random_state=0).fit(scores, labels)
     calibrator = calibrator.load_kernels() if loaded else calibrator
     some = scores.take(range(1, 20), axis=1 - sources_axis)
-    assert isinstance(calibrator._combine_in_shape(some)[0], CombinedArray)
+    assert isinstance(calibrator._combine_array(some).sources, FewSources)
     quick = calibrator.predict_all(some)
     monkeypatch.setattr(_numpy_kernels, "MOST_SAMPLES", -1)
     for twin, kernel in zip(quick, calibrator.predict_all(some), strict=True):
@@ -86,7 +86,7 @@ def test_unusual_arrays_go_the_ordinary_way(rng):
     def combined(values):
         return combine_array(values, "probs", 0, options)
 
-    assert isinstance(combined(probs), CombinedArray)
+    assert isinstance(combined(probs).sources, FewSources)
     tied, absent = probs.copy(), probs.copy()
     tied[:] = 0.2
     absent[0, 0] = np.nan
@@ -190,7 +190,7 @@ def test_sources_on_the_last_axis(loaded, rng):
     calibrator = vd.PTDE(sources_axis=2, random_state=0).fit(np.moveaxis(probs, 0, 2), labels)
     calibrator = calibrator.load_kernels() if loaded else calibrator
     some = random_ensemble(rng, 4, 4, 4)
-    assert isinstance(calibrator._combine_in_shape(np.moveaxis(some, 0, 2))[0], CombinedArray)
+    assert isinstance(calibrator._combine_array(np.moveaxis(some, 0, 2)).sources, FewSources)
     expected = calibrator.predict_all(vd.Predictions(some))
     for quick, ordinary in zip(calibrator.predict_all(np.moveaxis(some, 0, 2)), expected, strict=True):
         np.testing.assert_allclose(quick, ordinary, rtol=0, atol=1e-12)

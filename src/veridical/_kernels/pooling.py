@@ -1,4 +1,4 @@
-"""Pools of sources with fitted weights: their loss, its gradient, and the pooled vectors."""
+"""Pools of sources with fitted weights: their loss and its gradient."""
 
 from __future__ import annotations
 
@@ -20,16 +20,6 @@ def _weighted_logs(logs, shares, n, scores):
     for l in range(scores.shape[0]):
         scores[l] -= largest
     return largest
-
-
-@kernel
-def log_pool_rows(logs, shares, pooled):
-    """``pooled[n] = softmax(sum_s shares[s, n] logs[s, n])``."""
-    for n in range(pooled.shape[0]):
-        row = pooled[n]
-        _weighted_logs(logs, shares, n, row)
-        exp_in_place(row)
-        row /= row.sum()
 
 
 @kernel

@@ -85,6 +85,9 @@ def opened_of(predictions: BlockedPredictions) -> Opened:
 def to_dask(predictions: BlockedPredictions) -> Any:
     """A Dask array (S, N, L), one chunk per block, which workers read from the file.
 
+    It keeps the names of sources and classes as attributes, which calibrators match with those of their fit; arrays
+    that are computed from it do not.
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -103,7 +106,10 @@ def to_dask(predictions: BlockedPredictions) -> Any:
         shape = (predictions.n_sources, part.stop - part.start, predictions.n_classes)
         value = task(opened, part.start, part.stop)
         blocks.append(module.from_delayed(value, shape=shape, dtype=predictions.dtype))
-    return module.concatenate(blocks, axis=1)
+    array = module.concatenate(blocks, axis=1)
+    for name, entries in _names_of(predictions).items():
+        setattr(array, name, entries)
+    return array
 
 
 def _names_of(predictions: BlockedPredictions) -> dict[str, Any]:

@@ -161,8 +161,12 @@ def consensus(*_: Any, **__: Any) -> Any:
     )
 
 
-def _names_of(calibrator: Calibrator) -> dict[str, Any]:
-    return {} if calibrator.source_names_ is None else {"source_names": calibrator.source_names_}
+def _names_of(calibrator: Calibrator, array: Any) -> dict[str, Any]:
+    """The names of an array that ``to_dask`` made; else the sources are those of the fit where as many are there."""
+    own = {name: getattr(array, name, None) for name in ("source_names", "class_names")}
+    if own["source_names"] is None and array.shape[calibrator.sources_axis] == calibrator.n_sources_:
+        own["source_names"] = calibrator.source_names_
+    return own
 
 
 def _predictions_of(calibrator: Calibrator, X: Any, name: str) -> tuple[list[Any], tuple[int, ...], Any]:  # noqa: N803
@@ -175,7 +179,7 @@ def _predictions_of(calibrator: Calibrator, X: Any, name: str) -> tuple[list[Any
         )
     single = type(calibrator)(**{**calibrator.get_params(deep=False), "n_threads": THREADS_IN_WORKERS})
     single.__dict__.update({key: value for key, value in calibrator.__dict__.items() if key.endswith("_")})
-    names = _names_of(calibrator) if array.shape[0] == calibrator.n_sources_ else {}
+    names = _names_of(calibrator, X)
     parts = [
         _require_dask().delayed(predict_block, pure=True)(single, name, block, start, calibrator.kind, names)
         for block, start in zip(array.to_delayed().ravel(), starts, strict=True)

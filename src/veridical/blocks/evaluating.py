@@ -18,7 +18,7 @@ from veridical.errors import ParameterError, SubsampleWarning
 from veridical.evaluation.evaluating import DEFAULT_METHODS, Evaluation
 from veridical.evaluation.fitting import Calibration, resolve_calibrator
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
-from veridical.predictions.classes import UNKNOWN
+from veridical.predictions.classes import UNKNOWN, ClassIndices
 from veridical.predictions.validation import Kind, check_flag, check_seed
 
 
@@ -133,7 +133,7 @@ def _scored(blocked: BlockedPredictions, in_part: Booleans | None) -> BlockedPre
     if in_part is None:
         return blocked
     assert blocked.labels is not None
-    return blocked.with_labels(np.where(in_part, UNKNOWN, blocked.labels))
+    return blocked.with_labels(ClassIndices(np.where(in_part, UNKNOWN, blocked.labels)))
 
 
 def fit_calibrator(

@@ -17,7 +17,7 @@ from veridical.blocks.passes import Throughput, run_pass
 from veridical.blocks.temperature_sums import TemperatureSums
 from veridical.calibrate import Calibrator
 from veridical.calibrate.temperature import EnsembleTemperature, Temperature
-from veridical.combine import COMBINERS, Combined, Combiner, apply_label_free
+from veridical.combine import COMBINERS, Combined, apply_label_free
 from veridical.errors import LabelError, SubsampleWarning
 from veridical.metrics import CalibrationState
 from veridical.metrics.sample import Sample
@@ -25,7 +25,7 @@ from veridical.predictions import Predictions
 from veridical.predictions.arrays import is_whole_number
 from veridical.predictions.classes import UNKNOWN, ClassIndices
 from veridical.predictions.labels import LABELS_NEEDED
-from veridical.predictions.validation import Kind, check_labels, check_seed
+from veridical.predictions.validation import Kind, check_seed
 
 #: Most samples of a subsample; fewer where they would not fit into the memory of a block.
 MOST_SAMPLES = 20_000
@@ -183,7 +183,9 @@ class Fitting:
             temperature, _ = part.temperatures[name].solve()
             assert temperature is not None
             calibrator.temperature_ = temperature
-            calibrator._set_fitted(Combiner(calibrator.combine), whole.n_sources, whole.n_classes, whole.source_names)
+            calibrator._set_fitted(
+                COMBINERS[calibrator.combine](), whole.n_sources, whole.n_classes, whole.source_names
+            )
             return calibrator
         return self._fit_on_subsample(calibrator, on_part)
 
@@ -250,9 +252,7 @@ def choose_subsample(predictions: BlockedPredictions, random_state: int) -> npt.
 
 def labelled_blocks(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int | None) -> BlockedPredictions:
     """Blocked predictions with labels."""
-    blocked = as_blocked(predictions, kind, sources_axis)
-    if labels is not None:
-        blocked = blocked.with_labels(check_labels(labels, blocked.n_samples, blocked.n_classes))
+    blocked = as_blocked(predictions, kind, sources_axis, labels)
     if blocked.labels is None:
         raise LabelError(LABELS_NEEDED)
     return blocked

@@ -19,7 +19,7 @@ from veridical.predictions.files.contents import Contents, declared_kind, settle
 from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.format_npy import map_npy
 from veridical.predictions.files.format_zarr import is_zarr, open_zarr
-from veridical.predictions.files.labels import read_labels
+from veridical.predictions.files.formats import read_labels
 from veridical.predictions.inputs import check_sources_axis
 from veridical.predictions.validation import Kind
 

@@ -10,7 +10,6 @@ from veridical._outputs import check_report_target
 from veridical.blocks.fitting import choose_subsample
 from veridical.blocks.opening import as_blocked
 from veridical.errors import SubsampleWarning
-from veridical.predictions.validation import check_labels
 from veridical.report import Report
 from veridical.report.build import finish_report
 from veridical.report.prepare import prepare_report
@@ -38,9 +37,7 @@ def build_report(
     """
     if out is not None:
         check_report_target(out)
-    blocked = as_blocked(predictions, kind, sources_axis)
-    if labels is not None:
-        blocked = blocked.with_labels(check_labels(labels, blocked.n_samples, blocked.n_classes))
+    blocked = as_blocked(predictions, kind, sources_axis, labels)
     chosen = choose_subsample(blocked, random_state)
     data = prepare_report(blocked.take(chosen), random_state=random_state, progress=progress, **options)
     if len(chosen) < blocked.n_samples:

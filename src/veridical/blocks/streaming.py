@@ -21,17 +21,17 @@ from veridical.blocks.passes import Throughput, run_pass
 from veridical.calibrate import Calibrator
 from veridical.calibrate.registry import check_calibrator
 from veridical.calibrate.saving import fingerprint
+from veridical.combine.across_samples.camps import warn_of_camps
 from veridical.combine.across_samples.consensus import (
     Consensus,
     ConsensusVectors,
     combine_with_weights,
     consensus_with,
-    names_of,
-    warn_of_camps,
 )
-from veridical.combine.across_samples.passes import sums_about
+from veridical.combine.across_samples.passes import gather_sums, sums_about
 from veridical.combine.across_samples.sums import ConsensusSums
-from veridical.combine.across_samples.weights import gather_sums, weigh_sources
+from veridical.combine.across_samples.weights import weigh_sources
+from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
 from veridical.combine.truth import Truth
 from veridical.combine.truth_discovery import Missing
 from veridical.combine.truth_discovery import discover as discover_in_memory
@@ -220,14 +220,14 @@ def consensus(
     blocked = as_blocked(predictions, kind, sources_axis)
     check_choice(missing, ("skip", "raise"), "missing")
     check_flag(accuracy_preserving, "accuracy_preserving")
-    weights = weigh_sources(_consensus_sums(blocked, missing, n_threads, progress), n_threads)
-    names = names_of(blocked.whole)
-    warn_of_camps(names, weights.camps)
+    skipping = AbsentSkipped(n_threads, missing)
+    weights = weigh_sources(_consensus_sums(blocked, skipping, progress), n_threads)
+    warn_of_camps(blocked.whole.source_names, weights.camps)
     fields = ("probs", "prediction", "distinct_sources")
     of_camps = [f"camp_{k}" for k in range(len(weights.camps))]
 
     def work(block: Block) -> Arrays:
-        vectors = combine_with_weights(block.predictions, weights, accuracy_preserving, missing, n_threads)
+        vectors = combine_with_weights(SourcesInMemory(block.predictions, skipping), weights, accuracy_preserving)
         return {
             **{name: getattr(vectors, name) for name in fields},
             **dict(zip(of_camps, vectors.probs_of_camps, strict=True)),
@@ -249,17 +249,18 @@ def consensus(
     vectors = ConsensusVectors(
         result["probs"], result["prediction"], result["distinct_sources"], tuple(result[name] for name in of_camps)
     )
-    return consensus_with(weights, vectors, names)
+    return consensus_with(weights, vectors, blocked.whole.source_names)
 
 
-def _consensus_sums(
-    blocked: BlockedPredictions, missing: Missing, n_threads: int | None, progress: Progress | None
-) -> ConsensusSums:
+def _consensus_sums(blocked: BlockedPredictions, options: AbsentSkipped, progress: Progress | None) -> ConsensusSums:
     """The sums of all blocks, in one pass; where sources are absent, in a second one about the means of all samples."""
     whole: ConsensusSums | None = None
-    n_present, totals, is_complete = np.zeros(blocked.n_sources), np.zeros((blocked.n_sources, blocked.n_classes)), True
+    n_present, is_complete = np.zeros(blocked.n_sources), True
+    totals = np.zeros((blocked.n_sources, blocked.n_classes))
     report = Throughput(progress, blocked, "sums of the consensus", 2)
-    for _, (part, complete) in run_pass(blocked, lambda b: gather_sums(b.predictions, missing, n_threads), report):
+    for _, (part, complete) in run_pass(
+        blocked, lambda b: gather_sums(SourcesInMemory(b.predictions, options)), report
+    ):
         is_complete = is_complete and complete
         n_present += part.n_samples
         totals += part.means * part.n_samples[:, None]
@@ -269,7 +270,7 @@ def _consensus_sums(
         return whole
     means = totals / np.maximum(n_present, 1.0)[:, None]
     sums = ConsensusSums.zeros(blocked.n_sources, blocked.n_classes, means)
-    for _, part in run_pass(blocked, lambda b: sums_about(means, b.predictions, n_threads), report):
+    for _, part in run_pass(blocked, lambda b: sums_about(means, SourcesInMemory(b.predictions, options)), report):
         sums = sums.merge(part)
     return sums
 

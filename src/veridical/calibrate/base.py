@@ -7,7 +7,7 @@ A method writes ``_fit`` and one of ``_confidence`` (for methods that correct th
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -31,11 +31,11 @@ from veridical.calibrate.kernel_loading import load_kernels_for
 from veridical.calibrate.matching import check_classes, match_sources
 from veridical.calibrate.parameters import ParametersAsFields, unfitted_error
 from veridical.calibrate.top_label import top_label_vectors
+from veridical.combine.base import Combiner
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.combiner import Combiner, fit_combiner
-from veridical.combine.pools import over_rows
+from veridical.combine.in_memory import over_rows
 from veridical.combine.projection import LABEL_MARGIN
-from veridical.combine.registry import COMBINERS, label_keeping_combiners
+from veridical.combine.registry import COMBINERS, fit_combiner, label_keeping_combiners
 from veridical.combine.small_arrays import combine_array, plain_array
 from veridical.predictions import Predictions
 from veridical.predictions.inputs import check_sources_axis
@@ -106,7 +106,8 @@ class Calibrator(ParametersAsFields):
     monotone: ClassVar[bool] = False
     #: Rank among methods of equal merit: the lower, the fewer things it fits.
     complexity: ClassVar[int] = 1
-    combiners: ClassVar[tuple[str, ...]] = tuple(COMBINERS)
+    #: Names of the combiners that it takes: all that are known, also later ones.
+    combiners: ClassVar[Collection[str]] = COMBINERS.keys()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -144,7 +145,7 @@ class Calibrator(ParametersAsFields):
         report(1, 2, f"fit {self.name}")
         self.fit_combined(combiner, combined, labels)
         confidence = combined.confidence if self.combine == "mean" else None
-        self.remember(predictions, confidence, combined.truth.hv if "truth" in vars(combined) else None)
+        self.remember(predictions, confidence, combined.discovered_hv)
         report(2, 2, "done")
         return self
 

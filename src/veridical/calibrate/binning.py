@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.distinct_scores import cuts_above
-from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.state_checks import check_array, check_rising
 from veridical.metrics.binned import MOST_BINS, bin_edges
 from veridical.predictions.validation import check_integer
 

@@ -9,8 +9,8 @@ import numpy as np
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.binning import bins_of, check_edges, inner_edges
 from veridical.calibrate.starting_point import BinnedGaps, tempered_accuracy
-from veridical.calibrate.state_checks import LARGEST, check_array, check_number
 from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.state_checks import LARGEST, check_array, check_number
 from veridical.metrics.binned import MOST_BINS
 from veridical.metrics.sample import Booleans
 from veridical.predictions.validation import (

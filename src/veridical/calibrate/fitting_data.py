@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from veridical._warn import warn_caller
-from veridical.combine.small_inputs import mean_of, truth_of
+from veridical.combine.base import Mean
+from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
 from veridical.errors import ShiftedDataWarning
 from veridical.predictions import Predictions
 
@@ -53,10 +54,13 @@ class FittingData:
         """
         step = slice(None, None, -(-predictions.n_samples // _MOST_SAMPLES))
         some = predictions.flat().select(samples=step)
-        known = mean_of(some, "skip", n_threads)[0].max(axis=1) if confidence is None else confidence[step]
-        means = _mean_and_spread(known)
+        sources = SourcesInMemory(some, AbsentSkipped(n_threads))
+        if confidence is None:
+            means = _mean_and_spread(Mean().combine_in_memory(sources).probs.max(axis=1))
+        else:
+            means = _mean_and_spread(confidence[step])
         if predictions.n_sources > 1:
-            means += _mean_and_spread(truth_of(some, "skip", n_threads).hv if hv is None else hv[step])
+            means += _mean_and_spread(sources.kept_truth.hv if hv is None else hv[step])
         return cls(some.n_samples, *means)
 
     def to_dict(self) -> dict[str, Any]:

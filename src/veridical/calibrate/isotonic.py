@@ -8,9 +8,9 @@ import numpy.typing as npt
 from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.distinct_scores import cells_of
-from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.pools import over_rows
+from veridical.combine.in_memory import over_rows
+from veridical.combine.state_checks import check_array, check_rising
 from veridical.predictions.validation import Array
 
 #: Breaks ties between scores that were fitted as equal, in the order that they had.

@@ -11,10 +11,10 @@ from veridical._minimisation import minimise
 from veridical._numpy_kernels import is_small
 from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.state_checks import LARGEST, check_array
 from veridical.calibrate.temperature import log_probabilities
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.pools import row_blocks
+from veridical.combine.in_memory import row_blocks
+from veridical.combine.state_checks import LARGEST, check_array
 from veridical.predictions.validation import Array, check_real
 
 _MOST_ITERATIONS = 500

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from veridical._minimisation import warn_not_converged
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.state_checks import check_number
 from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.state_checks import check_number
 
 #: Scores closer to 0 or 1 than this have the logit of this.
 CLOSEST = 1e-6

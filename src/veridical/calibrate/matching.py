@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from veridical._warn import warn_caller
-from veridical.combine.combiner import Combiner
+from veridical.combine.base import Combiner
 from veridical.errors import ChangedSourcesWarning, ParameterError, ShapeError
 from veridical.predictions import Predictions
 
@@ -50,9 +50,9 @@ def order_of_fit(calibrator: Calibrator, predictions: Predictions) -> tuple[str,
 def match_sources(calibrator: Calibrator, predictions: Predictions) -> tuple[Combiner, Predictions]:
     """Learned weights and the sources that they belong to, matched by name where both have names."""
     combiner, fitted, names = calibrator.combiner_, calibrator.source_names_, predictions.source_names
-    by_name = combiner.needs_same_sources and fitted is not None and names is not None
+    by_name = combiner.has_weights and fitted is not None and names is not None
     if predictions.n_sources != calibrator.n_sources_ and (
-        calibrator.fixed_number_of_sources or (combiner.needs_same_sources and not by_name)
+        calibrator.fixed_number_of_sources or (combiner.has_weights and not by_name)
     ):
         raise ShapeError(
             f"this calibrator was fitted for {calibrator.n_sources_} sources and the predictions have "

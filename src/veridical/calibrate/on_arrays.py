@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from veridical.backends.foreign import Foreign, NeedsHostError
-from veridical.backends.truth import LABEL_MARGIN, at_label, one_hot, project, softmax, widest_float
+from veridical.backends.namespace import LABEL_MARGIN, at_label, one_hot, project, softmax, widest_float
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.isotonic import TIE_BREAKER
 from veridical.calibrate.logistic import CLOSEST
 from veridical.calibrate.matching import warn_about_number
 from veridical.calibrate.temperature import SMALLEST_PROBABILITY
 from veridical.calibrate.truth_logit import FURTHEST
-from veridical.combine.array_inputs import LoadedArrays, load_arrays
-from veridical.combine.on_arrays import CombinedArrays
-from veridical.combine.pools import FLOORS
+from veridical.combine.combined import Combined as CombinedArrays
+from veridical.combine.sources import Sources as LoadedArrays
+from veridical.combine.sources import load_arrays
 from veridical.errors import ParameterError, ShapeError
 
 
@@ -48,7 +48,7 @@ def _predict(calibrator: Calibrator, foreign: Foreign, answer: str) -> Any:
     _check_shape(fitted, loaded.probs.shape)
     names = tuple(foreign.values) if isinstance(foreign.values, Mapping) else None
     warn_about_number(fitted, loaded.probs.shape[0], names, loaded.probs.shape[1])
-    results = answer_arrays(fitted, CombinedArrays(loaded, fitted.combiner_, missing=fitted.missing), answer)
+    results = answer_arrays(fitted, fitted.combiner_.combine_arrays(loaded), answer)
     if answer == "predict_all":
         return tuple(loaded.in_sample_shape(result) for result in results)
     return loaded.in_sample_shape(results)
@@ -56,7 +56,7 @@ def _predict(calibrator: Calibrator, foreign: Foreign, answer: str) -> Any:
 
 def _matched_by_name(calibrator: Calibrator, foreign: Foreign) -> bool:
     """Whether fitted weights are matched to sources that are not in the order of the fit."""
-    if not isinstance(foreign.values, Mapping) or not calibrator.combiner_.needs_same_sources:
+    if not isinstance(foreign.values, Mapping) or not calibrator.combiner_.has_weights:
         return False
     return calibrator.source_names_ is not None and tuple(foreign.values) != calibrator.source_names_
 
@@ -88,7 +88,7 @@ def _check_shape(calibrator: Calibrator, shape: tuple[int, ...]) -> None:
             f"this calibrator was fitted for {calibrator.n_classes_} classes and the predictions have {shape[2]}; fit "
             "one for them."
         )
-    needs_same = calibrator.fixed_number_of_sources or calibrator.combiner_.needs_same_sources
+    needs_same = calibrator.fixed_number_of_sources or calibrator.combiner_.has_weights
     if shape[0] != calibrator.n_sources_ and needs_same:
         raise ShapeError(
             f"this calibrator was fitted for {calibrator.n_sources_} sources and the predictions have {shape[0]}; "
@@ -109,7 +109,7 @@ def _distributions(calibrator: Calibrator, combined: CombinedArrays) -> Any:
     if calibrator._top_label or calibrator.keeps_labels:
         probs = probs / xp.sum(probs, axis=1, keepdims=True)
         probs = project(xp, probs, combined.prediction, LABEL_MARGIN)
-    return probs
+    return xp.astype(probs, combined.dtype, copy=False)
 
 
 def _replace_top(xp: Any, probs: Any, labels: Any, confidence: Any) -> Any:
@@ -161,7 +161,7 @@ _ANSWERS = {
 
 def distribution_of(calibrator: Any, combined: CombinedArrays) -> Any:
     """(N, L) calibrated distributions of a method that corrects whole vectors."""
-    xp, probs, constant = combined.xp, combined.probs, combined.loaded.constant
+    xp, probs, constant = combined.xp, combined.probs, combined.constant
     match calibrator.name:
         case "identity" | "linear-pool" | "log-pool" | "consensus" | "aconsensus":
             return probs
@@ -202,7 +202,7 @@ def _interpolate(combined: CombinedArrays, at: Any, x: Any, y: Any) -> Any:
     if len(x) == 1:
         return xp.full_like(at, float(y[0]))
     # Of equal thresholds, which NumPy answers with the last, only the ends are kept.
-    knots, values = combined.loaded.constant(x, at), combined.loaded.constant(y, at)
+    knots, values = combined.constant(x), combined.constant(y)
     flat = xp.reshape(at, (-1,)) + 0.0  # a column of a matrix becomes contiguous, which PyTorch's search wants
     upper = xp.searchsorted(knots, flat, side="right")
     upper = xp.clip(upper, 1, knots.shape[0] - 1)
@@ -234,11 +234,11 @@ def confidence_of(calibrator: Any, combined: CombinedArrays) -> Any:
             psi = _of_bin(combined, calibrator.edges_, calibrator.psi_)
             return xp.clip(confidence - psi * _reach(calibrator, combined), 0.0, 1.0)
         case "truth-logit":
-            constant = combined.loaded.constant
+            constant = combined.constant
             features = _truth_features(combined)
-            centres, spreads = constant(calibrator.centres_, features), constant(calibrator.spreads_, features)
+            centres, spreads = constant(calibrator.centres_), constant(calibrator.spreads_)
             features = xp.clip((features - centres) / spreads, -FURTHEST, FURTHEST)
-            coefficients = constant(calibrator.coefficients_, features)
+            coefficients = constant(calibrator.coefficients_)
             return _expit(xp, coefficients[0] + features @ coefficients[1:])
         case _:
             raise ParameterError(f"{calibrator.name} has no form for arrays that are not in host memory.")
@@ -249,8 +249,8 @@ def _of_bin(combined: CombinedArrays, edges: Any, values: Any) -> Any:
     xp = combined.xp
     if not len(edges):
         return xp.full_like(combined.confidence, float(values[0]))
-    bins = xp.searchsorted(combined.loaded.constant(edges, combined.confidence), combined.confidence, side="left")
-    return xp.take(combined.loaded.constant(values, combined.confidence), bins)
+    bins = xp.searchsorted(combined.constant(edges), combined.confidence, side="left")
+    return xp.take(combined.constant(values), bins)
 
 
 def _reach(calibrator: Any, combined: CombinedArrays) -> Any:
@@ -277,16 +277,12 @@ def _expit(xp: Any, scores: Any) -> Any:
 
 def _truth_features(combined: CombinedArrays) -> Any:
     """(N, 6): what is known of each sample's predicted label."""
-    xp, loaded, label = combined.xp, combined.loaded, combined.prediction
+    xp, label = combined.xp, combined.prediction
     truth = widest_float(xp, combined.truth.probs)
     is_label = one_hot(xp, label, truth.shape[1])
     runner_up = xp.max(xp.where(is_label, xp.full_like(truth, -1.0), truth), axis=1)
     log_hv = xp.log(combined.hv / combined.n_sources + CLOSEST)
-    present = xp.astype(loaded.present, truth.dtype)
-    probs = widest_float(xp, loaded.probs)
-    logs = xp.log(xp.maximum(probs, xp.full_like(probs, FLOORS[1])))
-    shares = present / xp.sum(present, axis=0)
-    geometric = softmax(xp, xp.sum(shares[:, :, None] * logs, axis=0))
+    geometric = combined.geometric_mean
     columns = (
         _logit(xp, combined.confidence),
         log_hv,

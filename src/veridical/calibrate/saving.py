@@ -10,7 +10,6 @@ import json
 import re
 import stat
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,10 +21,8 @@ from veridical._version import __version__
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.fitting_data import FittingData
 from veridical.calibrate.registry import check_calibrator
-from veridical.calibrate.state_checks import check_array, check_number
 from veridical.calibrate.stored_arrays import count_numbers, decode, encode_beside, encode_inline
-from veridical.combine.combiner import Combiner
-from veridical.combine.pools import MOST_EXPONENT
+from veridical.combine.base import Combiner
 from veridical.combine.registry import COMBINERS
 from veridical.errors import FileFormatError, ParameterError, SavedFileError
 from veridical.predictions.validation import INPUT_KINDS, InputKind, check_choice, check_names
@@ -142,7 +139,7 @@ def describe(calibrator: Calibrator) -> dict[str, Any]:
         "n_classes": calibrator.n_classes_,
         **_remembered(calibrator),
         "source_names": None if calibrator.source_names_ is None else list(calibrator.source_names_),
-        "pooling": _described_combiner(calibrator.combiner_),
+        "pooling": calibrator.combiner_.described(),
         "state": {name: _described(getattr(calibrator, name)) for name in calibrator._state},
     }
 
@@ -157,14 +154,6 @@ def _remembered(calibrator: Calibrator) -> dict[str, Any]:
         "fitting_data": None if fitting_data is None else fitting_data.to_dict(),
     }
     return {name: entry for name, entry in entries.items() if entry is not None}
-
-
-def _described_combiner(combiner: Combiner) -> dict[str, Any]:
-    """The combiner as plain values; what only some of them have is left out for the others."""
-    described = asdict(combiner)
-    if combiner.dependence is None:
-        del described["dependence"]
-    return described
 
 
 def _described(value: Any) -> Any:
@@ -281,42 +270,14 @@ def _read_v1(document: dict[str, Any]) -> Calibrator:
     return calibrator
 
 
-#: The least and the largest weight that a fit can find.
-_WEIGHTS = {
-    "consensus": (0.0, 10.0),
-    "aconsensus": (0.0, 10.0),
-    "linear-pool": (0.0, 1.0),
-    "log-pool": (-MOST_EXPONENT, MOST_EXPONENT),
-}
-
 _READERS: dict[int, Callable[[dict[str, Any]], Calibrator]] = {1: _read_v1}
 
 
 def _read_combiner(stored: dict[str, Any], calibrator: Calibrator) -> Combiner:
-    if not {"name", "weights", "floor"} <= set(stored) <= {"name", "weights", "floor", "mean_weight", "dependence"}:
-        raise ValueError(f"the way to combine its sources is described by {sorted(stored)}")
-    name, weights, floor = stored["name"], stored["weights"], stored["floor"]
-    mean_weight, dependence = stored.get("mean_weight"), stored.get("dependence")
+    name = stored["name"]
     if name not in COMBINERS or name != calibrator.combine:
         raise ValueError(f"its sources are combined by {name!r}")
-    only_log_pool = (floor is not None, mean_weight is not None)
-    if COMBINERS[name].has_weights != (weights is not None) or {*only_log_pool} != {name == "log-pool"}:
-        raise ValueError(f"{name} with weights {weights!r}, floor {floor!r} and exponent {mean_weight!r} of the mean")
-    if (dependence is not None) != (name in ("consensus", "aconsensus")):
-        raise ValueError(f"{name} with the dependence {dependence!r} of its sources")
-    if weights is not None:
-        lowest, highest = _WEIGHTS[name]
-        check_array(weights, f"the weights of the {name}", (calibrator.n_sources_,), lowest, highest)
-        if name == "linear-pool" and abs(weights.sum() - 1) > 1e-6:
-            raise ValueError("the linear pool's weights do not sum to one")
-    if floor is not None:
-        check_number(floor, "the log pool's floor", 1e-300, 0.5)
-        check_number(mean_weight, "the log pool's exponent of the mean", -MOST_EXPONENT, MOST_EXPONENT)
-    if dependence is not None:
-        check_array(dependence, "the dependence of the sources", (calibrator.n_sources_,) * 2, 0.0, 1.0)
-        if not (np.diag(dependence) == 1.0).all():
-            raise ValueError("a source does not depend on itself")
-    return Combiner(name, weights, floor, mean_weight, dependence)
+    return COMBINERS[name].from_described(stored, calibrator.n_sources_)
 
 
 def _count(value: Any, least: int) -> int:

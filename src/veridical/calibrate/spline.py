@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.distinct_scores import last_of_cells
-from veridical.calibrate.state_checks import check_array, check_rising
 from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.state_checks import check_array, check_rising
 from veridical.predictions.validation import check_integer
 
 #: The fit holds a matrix of knots by knots.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from veridical.calibrate.base import Calibrator
-from veridical.combine.combiner import Combiner
+from veridical.combine.registry import COMBINERS
 from veridical.errors import ParameterError
 from veridical.metrics import CalibrationState
 from veridical.predictions.validation import check_integer, check_names
@@ -25,7 +25,7 @@ def fit_from_state(
         )
     calibrator._fit_pairs(*state.pairs())
     calibrator._set_fitted(
-        Combiner(calibrator.combine),
+        COMBINERS[calibrator.combine](),
         check_integer(n_sources, "n_sources", 1),
         check_integer(n_classes, "n_classes", 2),
         check_names(source_names, n_sources, "source"),

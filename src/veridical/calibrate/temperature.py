@@ -13,9 +13,9 @@ from veridical._numpy_kernels import is_small, kernel_for
 from veridical._parallel import run_blocks
 from veridical._warn import warn_caller
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.state_checks import check_array, check_number
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.pools import over_rows, row_blocks
+from veridical.combine.in_memory import over_rows, row_blocks
+from veridical.combine.state_checks import check_array, check_number
 from veridical.errors import NotConvergedWarning
 from veridical.predictions.validation import Array, check_choice
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from veridical._numpy_kernels import kernel_for
 from veridical.combine.combined import Combined, Floats
-from veridical.combine.pools import over_rows
+from veridical.combine.in_memory import over_rows
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.predictions.validation import Array
 

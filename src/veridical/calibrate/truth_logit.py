@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.logistic import CLOSEST, fit_logistic, logit, sigmoid, smoothed_targets
-from veridical.calibrate.state_checks import LARGEST, check_array
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.pools import geometric_mean, over_rows, probabilities, sample_blocks
+from veridical.combine.in_memory import over_rows
+from veridical.combine.state_checks import LARGEST, check_array
 from veridical.predictions.validation import Array, check_real
 
 #: Standardised features are kept within so many standard deviations.
@@ -87,7 +88,7 @@ class TruthLogit(Calibrator):
         check_array(self.spreads_, "spreads_", (6,), _LEAST_SPREAD)
 
 
-def _features(combined: Combined) -> Floats:
+def _features(xp: Any, combined: Combined) -> Floats:
     """(N, 6): what is known of each sample's predicted label."""
     rows, label = np.arange(len(combined.prediction)), combined.prediction
     truth = combined.truth.probs
@@ -119,12 +120,7 @@ def _runner_up(probs: Array, label: Labels, n_threads: int | None) -> Floats:
 
 def _geometric_share(combined: Combined) -> Floats:
     """(N,) the predicted class's score in the sources' normalised geometric mean."""
-    predictions = combined.predictions
-    share = np.empty(predictions.n_samples)
-
-    def work(part: slice) -> None:
-        geometric = geometric_mean(probabilities(predictions, part))
-        share[part] = geometric[np.arange(len(geometric)), combined.prediction[part]]
-
-    run_blocks(work, sample_blocks(predictions), combined.options.n_threads)
+    share: Floats = combined.over_samples(
+        lambda rows: rows.geometric_mean[np.arange(len(rows.prediction)), rows.prediction]
+    )
     return share

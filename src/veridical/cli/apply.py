@@ -9,13 +9,12 @@ import click
 
 from veridical.cli.options import (
     block_option,
-    output_options,
     prediction_options,
     read_in_blocks,
     workers_client,
     workers_option,
 )
-from veridical.cli.output import Output
+from veridical.cli.output import Output, output_options
 from veridical.errors import ParameterError, SavedFileError
 from veridical.predictions import Predictions
 
@@ -28,9 +27,7 @@ from veridical.predictions import Predictions
 @workers_option
 @click.option("--resume", is_flag=True, help="In blocks: continue a result that was begun.")
 @output_options
-def command(
-    calibrator: str, out: str, workers: int | None, resume: bool, as_json: bool, quiet: bool, **source: Any
-) -> None:
+def command(calibrator: str, out: str, workers: int | None, resume: bool, output: Output, **source: Any) -> None:
     """Calibrate PRED with a calibrator that 'veridical calibrate' wrote.
 
     A .csv or .parquet gets the columns id, label, confidence and one per class; a .npz the arrays probs (samples,
@@ -50,7 +47,6 @@ def command(
     from veridical.evaluation import apply_calibrator
     from veridical.evaluation.calibrated_files import check_calibrated_target
 
-    output = Output(as_json, quiet)
     try:
         loaded = load_calibrator(calibrator)
     except SavedFileError as error:

@@ -9,12 +9,11 @@ import click
 from veridical.cli.options import (
     block_option,
     method_option,
-    output_options,
     prediction_options,
     read_in_blocks,
     seed_option,
 )
-from veridical.cli.output import Output
+from veridical.cli.output import Output, output_options
 from veridical.predictions import Predictions
 
 
@@ -37,14 +36,13 @@ def command(
     out: str | None,
     report_path: str | None,
     seed: int,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
     **source: Any,
 ) -> None:
     """Fit a calibrator on PRED and its labels, and show how much it improves calibration.
 
     The table is from a fit on one random half, scored on the other; the verdict also swaps the halves.  The
-    calibrator in --out is fitted on all samples.
+    calibrator in --out is fitted on all samples.  Nothing is written where the labels seem to be in another order.
 
     \b
     Examples:
@@ -55,10 +53,10 @@ def command(
     from veridical._outputs import check_outputs, check_report_target
     from veridical.calibrate.saving import check_replaced_file, check_target
     from veridical.evaluation import fit_calibrator
+    from veridical.evaluation.notes import check_label_order
     from veridical.report import build_report, calibrate_with_report
     from veridical.report.verdict import calibration_sentence
 
-    output = Output(as_json, quiet)
     if out is not None:
         check_target(out)
     if report_path is not None:
@@ -67,6 +65,9 @@ def command(
     check_outputs({"--out": out, "--report": report_path}, predictions.files)
     if out is not None:
         check_replaced_file(out)
+    if out is not None or report_path is not None:
+        first = predictions if isinstance(predictions, Predictions) else next(iter(predictions.blocks())).predictions
+        check_label_order(first)
     parameters: dict[str, Any] = {} if objective is None else {"objective": objective}
     if change_labels:
         parameters["keep_labels"] = False
@@ -100,7 +101,5 @@ def command(
     output.text(" ".join(sentences))
     for note in evaluation.notes:
         output.text(f"Note: {note}")
-    for path in (out, report_path):
-        if path is not None:
-            output.text(f"Wrote {path}")
+    output.wrote(out, report_path)
     output.json(calibration, verdict=sentences[0], out=out, report=report_path)

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from veridical.cli.options import methods_option, output_options, prediction_options, read, seed_option
-from veridical.cli.output import Output
+from veridical.cli.options import methods_option, prediction_options, read, seed_option
+from veridical.cli.output import Output, output_options
 
 
 @click.command()
@@ -16,7 +16,7 @@ from veridical.cli.output import Output
 @click.option("--splits", type=click.IntRange(1), default=5, show_default=True, help="Number of random halves.")
 @seed_option
 @output_options
-def command(methods: list[str] | None, splits: int, seed: int, as_json: bool, quiet: bool, **source: Any) -> None:
+def command(methods: list[str] | None, splits: int, seed: int, output: Output, **source: Any) -> None:
     """Which calibrator is best on PRED?
 
     Fits each of them on random halves and scores it on the others: mean and standard deviation, and a star at the
@@ -29,7 +29,6 @@ def command(methods: list[str] | None, splits: int, seed: int, as_json: bool, qu
     """
     from veridical.evaluation import compare_calibrators
 
-    output = Output(as_json, quiet)
     with output.progress() as progress:
         comparison = compare_calibrators(
             read(**source),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
-from veridical.cli.options import output_options
-from veridical.cli.output import Output
+from veridical.cli.output import Output, output_options
 
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Also what fitting and evaluating need (takes longer).")
 @output_options
-def command(everything: bool, as_json: bool, quiet: bool) -> None:
+def command(everything: bool, output: Output) -> None:
     """Compile the kernels ahead of time, as for a container image.
 
     Later processes load them from disk: from NUMBA_CACHE_DIR where that is set, else from beside the package.
@@ -24,7 +23,6 @@ def command(everything: bool, as_json: bool, quiet: bool) -> None:
     """
     from veridical.evaluation.compilation import compile_kernels
 
-    output = Output(as_json, quiet)
     with output.progress() as progress:
         compiled = compile_kernels(everything=everything, progress=progress)
     output.text(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from veridical.cli.options import output_options
-from veridical.cli.output import Output
+from veridical.cli.output import Output, output_options
 
 
 @click.command()
@@ -14,7 +13,7 @@ from veridical.cli.output import Output
 )
 @click.option("--jury", is_flag=True, help="The shipped jury instead: 29 language models that answer questions.")
 @output_options
-def command(out: str, jury: bool, as_json: bool, quiet: bool) -> None:
+def command(out: str, jury: bool, output: Output) -> None:
     """Run the main job on the ensemble that ships with the package.
 
     Twenty small residual networks on CIFAR-10: their mean (DE), truth discovery (TDE, aTDE) and calibration by pTDE,
@@ -26,7 +25,6 @@ def command(out: str, jury: bool, as_json: bool, quiet: bool) -> None:
     from veridical.data import load_demo
     from veridical.report import build_report
 
-    output = Output(as_json, quiet)
     if jury:
         _run_jury(out, output)
         return
@@ -38,7 +36,7 @@ def command(out: str, jury: bool, as_json: bool, quiet: bool) -> None:
     output.text(f"{predictions}")
     output.table(evaluation.as_table(f"Scored on {evaluation.protocol}; errors and accuracy in %"))
     output.text(report.data.verdict)
-    output.text(f"Wrote {out}")
+    output.wrote(out)
     output.json(evaluation, verdict=report.data.verdict, out=out)
 
 
@@ -57,8 +55,7 @@ def _run_jury(out: str, output: Output) -> None:
     known = np.full(votes.n_samples, -1)
     some = np.random.default_rng(0).permutation(votes.n_samples)[:100]
     known[some] = votes.labels[some]
-    with output.progress() as progress:
-        result = judge(votes, known, progress=progress)
+    result = judge(votes, known)
     write_jury_report(result, out, title="The shipped jury")
     print_jury(result, output)
     rest = known < 0
@@ -69,5 +66,5 @@ def _run_jury(out: str, output: Output) -> None:
         f"On the {int(rest.sum()):,} other questions {100 * right:.1f}% of the answers are right (by majority "
         f"{100 * majority:.1f}%), and the mean confidence is {100 * confidence:.1f}%."
     )
-    output.text(f"Wrote {out}")
+    output.wrote(out)
     output.json(result, accuracy=right, majority_accuracy=majority, out=out)

@@ -10,14 +10,13 @@ from veridical.cli.options import (
     VOTES_NOTE,
     block_option,
     methods_option,
-    output_options,
     prediction_options,
     read_in_blocks,
     seed_option,
     workers_client,
     workers_option,
 )
-from veridical.cli.output import Output
+from veridical.cli.output import Output, output_options
 from veridical.errors import ParameterError
 from veridical.predictions import Predictions
 
@@ -53,8 +52,7 @@ def command(
     floors: bool,
     seed: int,
     workers: int | None,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
     **source: Any,
 ) -> None:
     """How well calibrated is the ensemble in PRED, as it is?
@@ -74,7 +72,6 @@ def command(
     from veridical.evaluation import evaluate
     from veridical.evaluation.evaluating import DEFAULT_METHODS
 
-    output = Output(as_json, quiet)
     walk_forward: dict[str, Any] = {}
     if time_column is not None:
         if source["group_column"] not in (None, time_column):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from veridical.cli.options import output_options
-from veridical.cli.output import Output
+from veridical.cli.output import Output, output_options
 
 
 @click.command()
@@ -19,7 +18,7 @@ from veridical.cli.output import Output
     help="Of the model's input and outputs.",
 )
 @output_options
-def command(calibrator: str, model: str, dtype: str, as_json: bool, quiet: bool) -> None:
+def command(calibrator: str, model: str, dtype: str, output: Output) -> None:
     """Write CALIBRATOR, a .json file from 'veridical calibrate', as an ONNX model to MODEL, an .onnx file.
 
     The model takes predictions in the shape and of the kind that CALIBRATOR takes, and returns probs, confidence and
@@ -34,7 +33,6 @@ def command(calibrator: str, model: str, dtype: str, as_json: bool, quiet: bool)
     from veridical.calibrate.saving import files_of
     from veridical.export import check_onnx_target
 
-    output = Output(as_json, quiet)
     check_onnx_target(model)
     check_outputs({"MODEL": model}, files_of(calibrator))
     loaded = load_calibrator(calibrator)

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from veridical.cli.options import VOTES_NOTE, output_options, prediction_options, read
-from veridical.cli.output import Output
+from veridical.cli.options import VOTES_NOTE, prediction_options, read
+from veridical.cli.output import Output, output_options
 
 
 @click.command()
 @prediction_options
 @output_options
-def command(as_json: bool, quiet: bool, **source: Any) -> None:
+def command(output: Output, **source: Any) -> None:
     """What is in PRED, a file of predictions or a saved calibrator?
 
     Shape, kind, accuracy, reliability and agreement of each source, and warnings.
@@ -24,7 +24,6 @@ def command(as_json: bool, quiet: bool, **source: Any) -> None:
       veridical inspect preds.npz
       veridical inspect cal.json
     """
-    output = Output(as_json, quiet)
     if isinstance(source["pred"], str) and Path(source["pred"]).suffix == ".json":
         _show_calibrator(source["pred"], output)
     else:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from veridical._tables import Table
-from veridical.cli.options import output_options, seed_option
-from veridical.cli.output import Output
+from veridical.cli.options import option_group, seed_option, vote_options
+from veridical.cli.output import Output, output_options
 
 #: Rows of the table of jurors in the terminal.
 MOST_ROWS = 30
@@ -24,6 +24,7 @@ def _split_classes(ctx: click.Context, param: click.Parameter, value: str | None
 @click.option("--classes", callback=_split_classes, metavar="A,B,...", help="All classes; default: those with votes.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False), help="A .csv file to write the answers to.")
 @click.option("--report", "report_path", type=click.Path(dir_okay=False), help="Also write an HTML report.")
+@option_group(*vote_options)
 @seed_option
 @output_options
 def command(
@@ -32,9 +33,10 @@ def command(
     classes: list[str] | None,
     out: str | None,
     report_path: str | None,
+    normalize: bool,
+    abstain: list[str] | None,
     seed: int,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> None:
     """The consensus of jurors who vote: an answer and a confidence for every item, and whom to believe.
 
@@ -52,22 +54,18 @@ def command(
     from veridical.jury import judge
     from veridical.report.jury_page import write_jury_report
 
-    output = Output(as_json, quiet)
     if out is not None and not out.lower().endswith(".csv"):
         raise FileFormatError(f"answers cannot be written to {out!r}; use the extension .csv.")
     if report_path is not None:
         check_report_target(report_path)
     check_outputs({"--out": out, "--report": report_path}, [path for path in (votes, gold) if path is not None])
-    with output.progress() as progress:
-        result = judge(votes, gold, classes=classes, random_state=seed, progress=progress)
+    result = judge(votes, gold, classes=classes, normalize=normalize, abstain=abstain or (), random_state=seed)
     if out is not None:
         result.save(out)
     if report_path is not None:
         write_jury_report(result, report_path)
     print_jury(result, output)
-    for path in (out, report_path):
-        if path is not None:
-            output.text(f"Wrote {path}")
+    output.wrote(out, report_path)
     output.json(result, out=out, report=report_path)
 
 

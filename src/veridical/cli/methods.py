@@ -5,20 +5,18 @@ from __future__ import annotations
 import click
 
 from veridical._tables import Table
-from veridical.cli.options import output_options
-from veridical.cli.output import Output
+from veridical.cli.output import Output, output_options
 
 
 @click.command()
 @output_options
-def command(as_json: bool, quiet: bool) -> None:
+def command(output: Output) -> None:
     """All combiners, calibrators and metrics, by name."""
     from veridical.calibrate import calibrators
     from veridical.calibrate.registry import ALIASES
     from veridical.combine import COMBINERS
     from veridical.metrics import METRICS
 
-    output = Output(as_json, quiet)
     combiners = [[name, info.title, info.summary] for name, info in COMBINERS.items()]
     fitted = [
         [name, method.title, method.summary + ("" if method.keeps_labels else "  May change labels.")]

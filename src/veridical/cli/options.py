@@ -34,6 +34,26 @@ def _one_or_several(ctx: click.Context, param: click.Parameter, value: tuple[str
     return value[0] if len(value) == 1 else value
 
 
+def _split_names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    if value is None:
+        return None
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    if not names:
+        raise ParameterError(f"{param.opts[0]} is empty; give names with commas between, or leave it out.")
+    return names
+
+
+#: How the labels of votes are read.
+vote_options = (
+    click.option("--normalize", is_flag=True, help="Votes: labels that differ by case, spaces or final dots are one."),
+    click.option(
+        "--abstain",
+        callback=_split_names,
+        metavar="WORD,WORD,...",
+        help="Votes: labels that are abstentions, beside blank ones, n/a, nan, none and null.",
+    ),
+)
+
 #: PRED and how to read it; :func:`read` takes the values.
 prediction_options = option_group(
     click.argument("pred", nargs=-1, required=True, type=click.Path(), callback=_one_or_several),
@@ -51,12 +71,14 @@ prediction_options = option_group(
         help="Column (.npz: array) with groups of samples that stay together; default group.",
     ),
     click.option("--class-axis", type=int, help="Axis of the classes in an array; default the last."),
+    click.option(
+        "--class-columns",
+        callback=_split_names,
+        metavar="NAME,NAME,...",
+        help="Columns of a table with the classes; default: all but those with another meaning.",
+    ),
     click.option("--renormalize", is_flag=True, help="Divide each row of probabilities by its sum."),
-)
-
-output_options = option_group(
-    click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout."),
-    click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors (and JSON, with --json)."),
+    *vote_options,
 )
 
 seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything random.")
@@ -96,15 +118,6 @@ def method_option(default: str, help_text: str) -> Callable[[_Command], _Command
     return click.option(
         "--method", "-m", default=default, show_default=True, shell_complete=_complete_method, help=help_text
     )
-
-
-def _split_names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
-    if value is None:
-        return None
-    names = [name.strip() for name in value.split(",") if name.strip()]
-    if not names:
-        raise ParameterError("--methods is empty; give names with commas between, or leave it out.")
-    return names
 
 
 def methods_option(help_text: str) -> Callable[[_Command], _Command]:
@@ -168,14 +181,10 @@ def workers_client(workers: int | None) -> Iterator[Any]:
 def read_in_blocks(
     pred: str | tuple[str, ...],
     labels: str | None,
-    kind: Any,
-    sources_axis: int | None,
     block_memory: int | None,
     workers: int | None = None,
-    class_axis: int | None = None,
-    group_column: str | None = None,
     default_kind: InputKind | None = None,
-    renormalize: bool = False,
+    **options: Any,
 ) -> Predictions | BlockedPredictions:
     """The predictions of a command's options, in blocks if that is asked for or they are large."""
     from veridical.blocks.opening import is_large
@@ -184,15 +193,17 @@ def read_in_blocks(
     if not isinstance(pred, str):
         if block_memory is not None or workers is not None:
             raise ParameterError("one .npy or .zarr of all sources is read in blocks, and there are several files.")
-    elif block_memory is not None or workers is not None or (kind != "labels" and is_large(pred)):
-        if class_axis is not None or group_column is not None or renormalize:
+    elif block_memory is not None or workers is not None or (options["kind"] != "labels" and is_large(pred)):
+        kind: Any = options.pop("kind") or default_kind
+        sources_axis = options.pop("sources_axis")
+        if any(value not in (None, False) for value in options.values()):
             raise ParameterError(
-                "predictions that are read in blocks have no --class-axis, no --groups column and no --renormalize."
+                "predictions that are read in blocks have no --class-axis, no --groups column, no columns of a table "
+                "and no --renormalize."
             )
-        options: dict[str, Any] = {} if block_memory is None else {"block_memory": block_memory}
-        options |= {"kind": kind or default_kind, "sources_axis": sources_axis}
-        return open_in_blocks(pred, labels, **options)
-    return read(pred, labels, kind, sources_axis, class_axis, group_column, default_kind, renormalize)
+        memory = {} if block_memory is None else {"block_memory": block_memory}
+        return open_in_blocks(pred, labels, kind=kind, sources_axis=sources_axis, **memory)
+    return read(pred, labels, default_kind=default_kind, **options)
 
 
 #: What a command says that shows the calibration of single sources.
@@ -203,36 +214,23 @@ VOTES_NOTE = (
 
 
 def read(
-    pred: str | tuple[str, ...],
-    labels: str | None,
-    kind: Any,
-    sources_axis: int | None,
-    class_axis: int | None = None,
-    group_column: str | None = None,
-    default_kind: InputKind | None = None,
-    renormalize: bool = False,
+    pred: str | tuple[str, ...], labels: str | None, *, default_kind: InputKind | None = None, **options: Any
 ) -> Predictions:
     """The predictions of a command's options; ``default_kind`` is that of files that declare none."""
-    from veridical.predictions.files.loading import load_with_default_kind
+    from veridical.predictions.files.loading import read_as
 
-    if kind == "labels":
+    of_votes = {name: options.pop(name) for name in ("normalize", "abstain")}
+    if options["kind"] == "labels":
         from veridical.jury import load_votes
 
         if not isinstance(pred, str):
             raise ParameterError("votes are in one table (item, source, label), and there are several files.")
-        if renormalize or any(option is not None for option in (sources_axis, class_axis, group_column)):
+        if any(value not in (None, False, "labels") for value in options.values()):
             raise ParameterError(
-                "a table of votes names its sources, has no axes, no groups and no sums; leave --sources-axis, "
-                "--class-axis, --groups, --renormalize and --walk-forward out."
+                "a table of votes names its sources, has no axes, no groups, no columns of classes and no sums; leave "
+                "--sources-axis, --class-axis, --groups, --class-columns, --renormalize and --walk-forward out."
             )
-        return load_votes(pred, labels)
-    return load_with_default_kind(
-        pred,
-        labels,
-        kind=kind,
-        sources_axis=sources_axis,
-        class_axis=class_axis,
-        group_column=group_column,
-        renormalize=renormalize,
-        default_kind=default_kind,
-    )
+        return load_votes(pred, labels, **of_votes)
+    if any(of_votes.values()):
+        raise ParameterError("--normalize and --abstain are about votes; give --kind labels, too, or leave them out.")
+    return read_as(default_kind, pred, labels, **options)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any, Protocol
 
+import click
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
@@ -29,6 +32,18 @@ _NAME_WIDTH = 11
 _GAP = 2
 
 
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options --json and --quiet; the command takes an :class:`Output` in their place."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout.")
+    @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors (and JSON, with --json).")
+    @wraps(command)
+    def with_output(*, as_json: bool, quiet: bool, **options: Any) -> Any:
+        return command(output=Output(as_json, quiet), **options)
+
+    return with_output
+
+
 class SupportsDict(Protocol):
     """A result that can be written as JSON."""
 
@@ -48,6 +63,12 @@ class Output:
         if not (self.as_json or self.quiet):
             lines = textwrap.wrap(one_line(text), self._console.width, break_long_words=False, break_on_hyphens=False)
             self._console.print(Text("\n".join(lines)), soft_wrap=True)
+
+    def wrote(self, *paths: str | os.PathLike[str] | None) -> None:
+        """Print which files were written; None stands for one that was not asked for."""
+        for path in paths:
+            if path is not None:
+                self.text(f"Wrote {path}")
 
     def lines(self, text: str) -> None:
         """Print lines as they are, unless JSON is asked for."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from veridical.cli.options import data_option, device_option, output_options, precision_option
-from veridical.cli.output import Output
+from veridical.cli.options import data_option, device_option, precision_option
+from veridical.cli.output import Output, output_options
 from veridical.training.architectures import ARCHITECTURES
 from veridical.training.data import DATASETS, SPLITS
 
@@ -25,7 +25,7 @@ from veridical.training.data import DATASETS, SPLITS
 @precision_option("float32")
 @click.option("--out", "-o", type=click.Path(dir_okay=False), required=True, help="A .npz file to write.")
 @output_options
-def command(checkpoints: str, data: str, out: str, as_json: bool, quiet: bool, **options: Any) -> None:
+def command(checkpoints: str, data: str, out: str, output: Output, **options: Any) -> None:
     """Write the logits (S, N, L) of the run or directory CHECKPOINTS, with labels, to a .npz file.
 
     \b
@@ -39,7 +39,6 @@ def command(checkpoints: str, data: str, out: str, as_json: bool, quiet: bool, *
     from veridical.training import predict_dataset
 
     check_outputs({"--out": out}, [data, checkpoints])
-    output = Output(as_json, quiet)
     predictions = predict_dataset(checkpoints, data, out=out, **options)
     output.text(
         f"{out}: {predictions.n_sources} members, {predictions.n_samples} samples, {predictions.n_classes} classes"

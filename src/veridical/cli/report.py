@@ -9,12 +9,11 @@ import click
 from veridical.cli.options import (
     block_option,
     method_option,
-    output_options,
     prediction_options,
     read_in_blocks,
     seed_option,
 )
-from veridical.cli.output import Output
+from veridical.cli.output import Output, output_options
 
 
 @click.command()
@@ -36,7 +35,7 @@ from veridical.cli.output import Output
 @seed_option
 @output_options
 def command(
-    method: str, out: str, figures: str | None, figure_format: str, seed: int, as_json: bool, quiet: bool, **source: Any
+    method: str, out: str, figures: str | None, figure_format: str, seed: int, output: Output, **source: Any
 ) -> None:
     """Write an HTML report about PRED: the verdict in words, then the evidence.
 
@@ -50,7 +49,6 @@ def command(
     from veridical._outputs import check_outputs
     from veridical.report import build_report
 
-    output = Output(as_json, quiet)
     predictions = read_in_blocks(**source)
     check_outputs({"--out": out}, predictions.files)
     with output.progress() as progress:
@@ -58,5 +56,5 @@ def command(
     if figures is not None:
         report.figures(figures, format=figure_format)
     output.text(report.data.verdict)
-    output.text(f"Wrote {out}")
+    output.wrote(out)
     output.json(report.data, out=out)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 
-from veridical.cli.options import method_option, option_group, output_options, seed_option
-from veridical.cli.output import Output
+from veridical._progress import Progress
+from veridical.cli.options import method_option, option_group, seed_option
+from veridical.cli.output import Output, output_options
 from veridical.errors import ParameterError
 from veridical.predictions.validation import KINDS
 
@@ -103,184 +103,156 @@ def _open(options: dict[str, Any]) -> list[Any]:
     return ensembles
 
 
-def _extended(options: dict[str, Any]) -> Any:
+def _parameters(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that decide numbers, as the functions of veridical.paper call them."""
     from veridical.paper import Extended
 
-    return Extended(random_state=options.get("seed", 0)) if options["extended"] else None
+    names = {"splits": "n_splits", "seed": "random_state", "paper_setting": "literal", "threads": "n_threads"}
+    passed = ("sources", "updates", "method", *names)
+    parameters = {names.get(name, name): options[name] for name in passed if name in options}
+    if options.get("extended"):
+        parameters["extended"] = Extended(random_state=options.get("seed", 0))
+    return parameters
 
 
-def _write_table(make: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Make a table and print it, or write it to a file."""
-    from veridical._atomic import write_atomically
-    from veridical.paper import format_table
+def _add_table(name: str, summary: str, *more: Callable[..., Any]) -> None:
+    """A command that prints a table, or writes it to a file."""
 
-    output = Output(options["as_json"], options["quiet"])
-    with output.progress() as progress:
-        table = make(
-            _open(options),
-            sources=options["sources"],
-            extended=_extended(options),
-            n_threads=options["threads"],
-            progress=progress,
-        )
-    text, out = format_table(table, options["form"]), options["out"]
-    if out is None:
-        output.lines(text)
-    else:
-        write_atomically(out, text.encode())
-        output.text(f"Wrote {out}")
-    output.json(table, out=out)
-
-
-@command.command("table1")
-@_DATA
-@_SOURCES
-@_UPDATES
-@_EXTENDED
-@_TEXT
-def table1_command(**options: Any) -> None:
-    """DE, TDE and aTDE by number of sources (Tables 1, A1 to A4).
-
-    By default in ten steps up to all sources.
-    """
-    from veridical.paper import table1
-
-    _write_table(partial(table1, updates=options["updates"]), options)
-
-
-def _add_posthoc_command(name: str, summary: str) -> None:
-    @command.command(name, help=summary, short_help=summary)
-    @_DATA
-    @_SOURCES
-    @_HALVES
-    @_EXTENDED
-    @_TEXT
-    def posthoc_command(**options: Any) -> None:
+    @command.command(name, help=summary, short_help=summary.partition("\n")[0])
+    @option_group(_DATA, _SOURCES, *more, _EXTENDED, _TEXT)
+    def table_command(output: Output, **options: Any) -> None:
         from veridical import paper
+        from veridical._atomic import write_atomically
 
-        make = partial(
-            getattr(paper, name),
-            n_splits=options["splits"],
-            random_state=options["seed"],
-            literal=options["paper_setting"],
-        )
-        _write_table(make, options)
+        with output.progress() as progress:
+            table = getattr(paper, name)(_open(options), progress=progress, **_parameters(options))
+        text, out = paper.format_table(table, options["form"]), options["out"]
+        if out is None:
+            output.lines(text)
+        else:
+            write_atomically(out, text.encode())
+            output.wrote(out)
+        output.json(table, out=out)
 
 
-_add_posthoc_command("table2", "DE, TS, ETS, IRM and pTDE over random halves, mean and standard deviation.")
-_add_posthoc_command("table3", "opt-hist, opt-kde, ptde-hist and ptde-kde over random halves.")
-_add_posthoc_command("table4", "KS error of every method, Spline included, over random halves.")
+_add_table(
+    "table1",
+    "DE, TDE and aTDE by number of sources (Tables 1, A1 to A4).\n\nBy default in ten steps up to all sources.",
+    _UPDATES,
+)
+_add_table("table2", "DE, TS, ETS, IRM and pTDE over random halves, mean and standard deviation.", _HALVES)
+_add_table("table3", "opt-hist, opt-kde, ptde-hist and ptde-kde over random halves.", _HALVES)
+_add_table("table4", "KS error of every method, Spline included, over random halves.", _HALVES)
 
 
 @command.command("figure2")
-@_DATA
-@_SOURCES
-@_UPDATES
-@_FIGURE_FILE
-def figure2_command(**options: Any) -> None:
+@option_group(_DATA, _SOURCES, _UPDATES, _FIGURE_FILE)
+def figure2_command(output: Output, **options: Any) -> None:
     """Each metric of DE, TDE and aTDE by number of sources."""
-    from veridical.paper import draw_figure2, save_figure, table1
-    from veridical.paper.figures import figure_path
+    from veridical.paper import draw_figure2, table1
 
-    path = figure_path(options["out"] or "figure2.svg")
-    output = Output(options["as_json"], options["quiet"])
-    with output.progress() as progress:
-        table = table1(
-            _open(options),
-            sources=options["sources"],
-            updates=options["updates"],
-            n_threads=options["threads"],
-            progress=progress,
-        )
-        save_figure(draw_figure2(table), path)
-    _announce(output, path, table=table.to_dict())
+    def compute(ensembles: list[Any], progress: Progress | None) -> Any:
+        return table1(ensembles, progress=progress, **_parameters(options))
+
+    _draw("figure2", compute, draw_figure2, lambda table: {"table": table.to_dict()}, output, options)
 
 
 @command.command("figure3")
-@_DATA
-@_SOURCES
-@method_option("opt-hist", "The calibrator between before and after.")
-@seed_option
-@_FIGURE_FILE
-def figure3_command(**options: Any) -> None:
+@option_group(
+    _DATA, _SOURCES, method_option("opt-hist", "The calibrator between before and after."), seed_option, _FIGURE_FILE
+)
+def figure3_command(output: Output, **options: Any) -> None:
     """Confidence against accuracy in fixed bins, before and after calibration, coloured by bin count."""
     from veridical.paper import bins_before_after, draw_figure3
 
-    make = partial(bins_before_after, method=options["method"], random_state=options["seed"])
-    _draw_panels("figure3", f"bins before and after {options['method']}", make, draw_figure3, options)
+    _draw_panels(
+        "figure3", f"bins before and after {options['method']}", bins_before_after, draw_figure3, output, options
+    )
 
 
 @command.command("figureA")
-@_DATA
-@_SOURCES
-@_FIGURE_FILE
-def figure_a_command(**options: Any) -> None:
+@option_group(_DATA, _SOURCES, _FIGURE_FILE)
+def figure_a_command(output: Output, **options: Any) -> None:
     """HV against confidence (Figures A1 to A3)."""
     from veridical.paper import disagreement_by_score, draw_figure_a
 
-    _draw_panels("figureA", "HV against confidence", disagreement_by_score, draw_figure_a, options)
+    _draw_panels("figureA", "HV against confidence", disagreement_by_score, draw_figure_a, output, options)
 
 
 def _draw_panels(
-    name: str, what: str, make: Callable[..., list[Any]], draw: Callable[[Any], Any], options: dict[str, Any]
+    name: str,
+    what: str,
+    make: Callable[..., list[Any]],
+    draw: Callable[[Any], Any],
+    output: Output,
+    options: dict[str, Any],
 ) -> None:
     """Draw a figure of the panels that ``make`` returns for each ensemble."""
     from veridical._progress import check_progress
-    from veridical.paper import save_figure
-    from veridical.paper.figures import figure_path
     from veridical.paper.reproduction import panels_of
 
-    path = figure_path(options["out"] or f"{name}.svg")
-    output = Output(options["as_json"], options["quiet"])
-    make = partial(make, sources=options["sources"], n_threads=options["threads"])
-    with output.progress() as progress:
-        panels = panels_of(_open(options), make, what, check_progress(progress))
-        save_figure(draw(panels), path)
-    _announce(output, path, panels=[asdict(panel) for panel in panels])
+    def compute(ensembles: list[Any], progress: Progress | None) -> list[Any]:
+        return panels_of(ensembles, partial(make, **_parameters(options)), what, check_progress(progress))
+
+    def describe(panels: list[Any]) -> dict[str, Any]:
+        return {"panels": [asdict(panel) for panel in panels]}
+
+    _draw(name, compute, draw, describe, output, options)
 
 
-def _announce(output: Output, path: Path, **content: Any) -> None:
-    """Print where a figure is, or its numbers as JSON."""
+def _draw(
+    name: str,
+    compute: Callable[[list[Any], Progress | None], Any],
+    draw: Callable[[Any], Any],
+    describe: Callable[[Any], dict[str, Any]],
+    output: Output,
+    options: dict[str, Any],
+) -> None:
+    """Compute numbers, draw them to a file, and print where it is, or the numbers as JSON."""
     from veridical.evaluation.evaluating import SCHEMA
+    from veridical.paper import save_figure
+    from veridical.paper.figures import figure_path
 
-    output.text(f"Wrote {path}")
-    output.json({"schema": SCHEMA, "type": "figure", "out": str(path), **content})
+    path = figure_path(options["out"] or f"{name}.svg")
+    with output.progress() as progress:
+        numbers = compute(_open(options), progress)
+        save_figure(draw(numbers), path)
+    output.wrote(path)
+    if output.as_json:
+        output.json({"schema": SCHEMA, "type": "figure", "out": str(path), **describe(numbers)})
 
 
 @command.command("all")
-@_DATA
-@click.option("--sources", metavar="N,N,...", callback=_numbers, help="The first N sources, in Table 1 and Figure 2.")
-@click.option("--updates", type=click.IntRange(1), default=6, show_default=True, help="Rows with so many updates.")
-@_HALVES
-@_EXTENDED
-@click.option(
-    "--out", "-o", type=click.Path(file_okay=False), default="reproduction", show_default=True, help="A directory."
+@option_group(
+    _DATA,
+    click.option(
+        "--sources", metavar="N,N,...", callback=_numbers, help="The first N sources, in Table 1 and Figure 2."
+    ),
+    click.option("--updates", type=click.IntRange(1), default=6, show_default=True, help="Rows with so many updates."),
+    _HALVES,
+    _EXTENDED,
+    click.option(
+        "--out", "-o", type=click.Path(file_okay=False), default="reproduction", show_default=True, help="A directory."
+    ),
+    output_options,
 )
-@output_options
-def all_command(**options: Any) -> None:
+def all_command(output: Output, **options: Any) -> None:
     """All tables and figures, and an index.html that shows them."""
     from veridical.evaluation.evaluating import SCHEMA
     from veridical.paper import Settings, reproduce_all
 
-    settings = Settings(
-        sources=options["sources"],
-        updates=options["updates"],
-        n_splits=options["splits"],
-        random_state=options["seed"],
-        literal=options["paper_setting"],
-        extended=_extended(options),
-    )
-    output = Output(options["as_json"], options["quiet"])
+    parameters = _parameters(options)
+    n_threads = parameters.pop("n_threads")
+    settings = Settings(**parameters)
+    data = {name: options[name] for name in ("labels", "kind", "sources_axis")}
     with output.progress() as progress:
         page = reproduce_all(
             options["predictions"],
             options["out"],
-            labels=options["labels"],
-            kind=options["kind"],
-            sources_axis=options["sources_axis"],
             settings=settings,
-            n_threads=options["threads"],
+            n_threads=n_threads,
             progress=progress,
+            **data,
         )
-    output.text(f"Wrote {page}")
+    output.wrote(page)
     output.json({"schema": SCHEMA, "type": "reproduction", "out": str(page), "settings": asdict(settings)})

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from veridical.cli.options import output_options, prediction_options, read
-from veridical.cli.output import Output
+from veridical.cli.options import prediction_options, read
+from veridical.cli.output import Output, output_options
 
 
 @click.command()
@@ -16,9 +16,7 @@ from veridical.cli.output import Output
 @click.option("--max-risk", type=float, required=True, help="Error rate of the answers, above 0 and below 1.")
 @click.option("--confidence-level", type=float, default=0.9, show_default=True, help="How surely it is not exceeded.")
 @output_options
-def command(
-    calibrator: str, max_risk: float, confidence_level: float, as_json: bool, quiet: bool, **source: Any
-) -> None:
+def command(calibrator: str, max_risk: float, confidence_level: float, output: Output, **source: Any) -> None:
     """From which confidence on to answer, so that at most --max-risk of the answers are wrong.
 
     PRED holds fresh labelled samples, on which CALIBRATOR was not fitted.  The error rate is exceeded in at most one
@@ -31,7 +29,6 @@ def command(
     from veridical.calibrate import load_calibrator
     from veridical.evaluation import choose_threshold
 
-    output = Output(as_json, quiet)
     loaded = load_calibrator(calibrator)
     fresh = read(**source, default_kind=getattr(loaded, "kind_", None))
     threshold = choose_threshold(loaded, fresh, max_risk=max_risk, confidence_level=confidence_level)

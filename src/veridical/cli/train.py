@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from veridical.cli import print_message
-from veridical.cli.options import data_option, device_option, output_options, precision_option
-from veridical.cli.output import Output
+from veridical.cli.options import data_option, device_option, precision_option
+from veridical.cli.output import Output, output_options
 from veridical.training.architectures import ARCHITECTURES
 from veridical.training.data import DATASETS, load_dataset
 from veridical.training.recipes import METHODS, RECIPES
@@ -41,8 +41,7 @@ def command(
     limit: int | None,
     recipe: str | None,
     out: str,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
     **options: Any,
 ) -> None:
     """Train a deep or snapshot ensemble, and write each member's weights and test predictions.
@@ -60,10 +59,9 @@ def command(
     from veridical.training import train_ensemble
 
     check_outputs({"--out": out}, [data])
-    output = Output(as_json, quiet)
     changes = {key: options.pop(key) for key in ("epochs", "batch_size", "learning_rate", "augment")}
     changed = replace(RECIPES[recipe or "paper"], **{key: value for key, value in changes.items() if value is not None})
-    with output.progress() as progress, _log_to_stderr(quiet):
+    with output.progress() as progress, _log_to_stderr(output.quiet):
         ensemble = train_ensemble(
             load_dataset(dataset, data, "train", limit=limit),
             load_dataset(dataset, data, "test"),

@@ -12,13 +12,12 @@ from veridical._lazy import names_on_demand
 if TYPE_CHECKING:
     from veridical.combine.across_samples.consensus import Consensus as Consensus
     from veridical.combine.across_samples.consensus import consensus as consensus
+    from veridical.combine.base import Combiner as Combiner
     from veridical.combine.combined import Combined as Combined
-    from veridical.combine.combiner import Combiner as Combiner
-    from veridical.combine.combiner import apply_label_free as apply_label_free
-    from veridical.combine.combiner import fit_combiner as fit_combiner
     from veridical.combine.projection import keep_labels as keep_labels
     from veridical.combine.registry import COMBINERS as COMBINERS
-    from veridical.combine.registry import CombinerInfo as CombinerInfo
+    from veridical.combine.registry import apply_label_free as apply_label_free
+    from veridical.combine.registry import fit_combiner as fit_combiner
     from veridical.combine.registry import label_free_combiners as label_free_combiners
     from veridical.combine.registry import label_keeping_combiners as label_keeping_combiners
     from veridical.combine.truth import Truth as Truth
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
 #: Module -> the public names in it.
 _NAMES_IN = {
     "across_samples.consensus": "Consensus consensus",
+    "base": "Combiner",
     "combined": "Combined",
-    "combiner": "Combiner apply_label_free fit_combiner",
     "projection": "keep_labels",
-    "registry": "COMBINERS CombinerInfo label_free_combiners label_keeping_combiners",
+    "registry": "COMBINERS apply_label_free fit_combiner label_free_combiners label_keeping_combiners",
     "truth": "Truth",
     "truth_discovery": "discover",
 }

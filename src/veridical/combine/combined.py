@@ -1,57 +1,47 @@
-"""The result of combining sources: one vector per sample, with what was computed on the way."""
+"""The result of combining sources: one vector per sample, with what follows from the sources on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from veridical.combine.small_inputs import truth_of
+from veridical._numpy_kernels import is_small
+from veridical._parallel import run_blocks
+from veridical.backends.namespace import at_label, class_sums, widest_float
+from veridical.combine.in_memory import row_blocks
+from veridical.combine.truth import Floats as Floats
+from veridical.combine.truth import Labels as Labels
 from veridical.combine.truth import Truth
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
-
-
-class CombineOptions(Protocol):
-    """The parameters of a calibrator that matter for combining."""
-
-    @property
-    def missing(self) -> Any:
-        """Whether a source may be absent: "skip" or "raise"."""
-
-    @property
-    def small_inputs_compiled(self) -> bool:
-        """Whether small inputs are left to the kernels as well."""
-
-    @property
-    def n_threads(self) -> int | None:
-        """Threads to use; all cores where it is None."""
+_Value = TypeVar("_Value")
+_ALL, _NONE = slice(None), slice(0, 0)
 
 
 class Combined:
     """One vector per sample, and the sources that it was made of.
 
+    Arrays are those of ``xp``: NumPy's, or those of another library on their device.
+
     Parameters
     ----------
-    probs : (N, L) float32 or float64
-    prediction : (N,) integers
-        The strict argmax of ``probs`` for combiners that keep the mean's labels; the argmax otherwise.
-    predictions : Predictions
-        The sources.
-    options : CombineOptions
-    find_truth : callable, optional
-        Returns the aTDE truth of the same samples where the caller has it already; discovered on first use otherwise.
+    probs : (N, L) array of floats
+    prediction : (N,) array of integers
+        The label of each sample, the strict argmax of ``probs``.
+    sources : SourcesInMemory or Sources
     source_weights : (S,) float64, optional
-        With which weights the truth is discovered; ``find_truth`` is then not asked.
+        With which weights the truth is discovered.
+    dtype : dtype, optional
+        That of results, by default that of ``probs``.
 
     Attributes
     ----------
+    xp : namespace
+        The functions of the arrays' library.
     n_sources, n_classes : int
     source_names : tuple of str, or None
 
@@ -65,93 +55,132 @@ class Combined:
     """
 
     def __init__(
-        self,
-        probs: Array,
-        prediction: Labels,
-        predictions: Predictions,
-        options: CombineOptions,
-        *,
-        find_truth: Callable[[], Truth] | None = None,
-        samples: npt.NDArray[np.intp] | None = None,
-        source_weights: Floats | None = None,
+        self, probs: Any, prediction: Any, sources: Any, source_weights: Floats | None = None, *, dtype: Any = None
     ) -> None:
-        self.probs = probs
-        self.prediction = prediction
-        self.options = options
-        self._whole = predictions
-        self._samples = samples
-        self._find_truth = find_truth if source_weights is None else None
+        self.xp = sources.xp
+        self.dtype = probs.dtype if dtype is None else dtype
+        self.probs: Array = probs
+        self.prediction: Labels = prediction
+        self.sources = sources
         self._source_weights = source_weights
-        self._derived: dict[Callable[[Combined], Floats], Floats] = {}
-        self._origin: tuple[Combined, npt.NDArray[np.intp]] | None = None
-        self.n_sources = predictions.n_sources
-        self.n_classes = predictions.n_classes
-        self.source_names = predictions.source_names
+        # Not cached properties: torch.compile does not take their lock.
+        self._known: dict[Any, Any] = {}
+        self._origin: tuple[Combined, Any] | None = None
+        self.n_sources, self.n_classes = sources.n_sources, sources.n_classes
+        self.source_names: tuple[str, ...] | None = getattr(sources, "source_names", None)
 
-    @cached_property
+    def _once(self, key: Any, compute: Callable[[], _Value]) -> _Value:
+        if key not in self._known:
+            self._known[key] = compute()
+        return self._known[key]  # type: ignore[no-any-return]
+
+    @property
     def predictions(self) -> Predictions:
-        """The sources' predictions for these samples; a part of a larger set is copied on first use."""
-        return self._whole if self._samples is None else self._whole.select(samples=self._samples)
+        """The sources' predictions for these samples, in host memory; a part of a larger set is copied on first use."""
+        return self.sources.predictions  # type: ignore[no-any-return]
 
-    @cached_property
+    @property
+    def options(self) -> Any:
+        """``missing``, ``n_threads`` and ``small_inputs_compiled``, for predictions in host memory."""
+        return self.sources.options
+
+    def constant(self, values: Any) -> Any:
+        """Numbers of a fitted method as an array on the device, in float64 where it has it."""
+        return self.sources.constant(values)
+
+    @property
     def confidence(self) -> Floats:
-        """(N,) combined probability of the predicted label."""
-        confidence: Floats = self.probs[np.arange(len(self.probs)), self.prediction].astype(np.float64)
-        return np.minimum(confidence, 1.0)
+        """(N,) combined probability of the predicted label; what rounding to single precision added is divided out."""
+        return self._once("confidence", self._confidence)
 
-    @cached_property
+    def _confidence(self) -> Any:
+        xp = self.xp
+        top = widest_float(xp, at_label(xp, self.probs, self.prediction))
+        if self.dtype != top.dtype:
+            top = top / class_sums(xp, widest_float(xp, self.probs))
+        return xp.minimum(top, xp.ones_like(top))
+
+    @property
     def truth(self) -> Truth:
         """Truth discovery with the mean's label kept."""
-        if self._find_truth is not None:
-            return self._find_truth()
-        return truth_of(
-            self.predictions, self.options.missing, self.options.n_threads, source_weights=self._source_weights
-        )
+        return self._once("truth", self._truth)
 
-    @cached_property
+    def _truth(self) -> Truth:
+        if self._origin is None:
+            truth: Truth = self.sources.truth(self._source_weights)
+            return truth
+        whole, samples = self._origin
+        return whole.truth.take(samples)
+
+    @property
     def hv(self) -> Floats:
         """(N,) HV, scaled up by S / (sources present) where some are absent."""
+        return self._once("hv", self._hv)
+
+    def _hv(self) -> Any:
         if self._origin is not None:
             whole, samples = self._origin
             return whole.hv[samples]
-        hv: Floats = self.truth.hv.astype(np.float64)
-        if self.options.missing == "skip":
-            hv *= self.n_sources / self._n_present
-        return hv
+        xp, quick = self.xp, getattr(self.sources, "quick_hv", None)
+        hv = None if quick is None else quick(self.prediction)
+        hv = widest_float(xp, self.truth.hv) if hv is None else hv
+        return hv * (self.n_sources / xp.astype(self.sources.n_present, hv.dtype))
 
-    @cached_property
-    def _n_present(self) -> npt.NDArray[np.int64]:
-        """(N,) number of sources that are present."""
-        n_present: npt.NDArray[np.int64] = self._whole.present().sum(axis=0)
-        return n_present if self._samples is None else n_present[self._samples]
+    @property
+    def geometric_mean(self) -> Any:
+        """(N, L) normalised geometric mean of the sources that are present."""
+        return self.sources.geometric_mean
+
+    @property
+    def discovered_hv(self) -> Any:
+        """HV as it was discovered, where that was done already; None otherwise."""
+        return self._known["truth"].hv if "truth" in self._known else None
 
     def correct(self, labels: Labels) -> npt.NDArray[np.bool_]:
         """(N,) whether the predicted label is right."""
         right: npt.NDArray[np.bool_] = self.prediction == labels
         return right
 
-    def derived(self, compute: Callable[[Combined], Floats]) -> Floats:
-        """``compute(self)``, where each sample's row depends on that sample alone.
+    def derived(self, compute: Callable[[Any, Combined], Any]) -> Any:
+        """``compute(xp, samples)`` of all samples, where each sample's row depends on that sample alone.
 
         Computed once: parts that were taken read the rows of the whole.
         """
-        if compute not in self._derived:
-            if self._origin is None:
-                self._derived[compute] = compute(self)
-            else:
-                whole, samples = self._origin
-                self._derived[compute] = whole.derived(compute)[samples]
-        return self._derived[compute]
+        if self._origin is None:
+            return self._once(compute, lambda: self.over_samples(lambda samples: compute(self.xp, samples)))
+        whole, part = self._origin
+        return self._once(compute, lambda: whole.derived(compute)[part])
 
-    def take(self, samples: npt.NDArray[np.intp]) -> Combined:
-        """Some of the samples; nothing is combined again."""
-        part = Combined(
-            self.probs[samples],
-            self.prediction[samples],
-            self._whole,
-            self.options,
-            find_truth=lambda: self.truth.take(samples),
-            samples=samples if self._samples is None else self._samples[samples],
-        )
+    def take(self, samples: Any) -> Combined:
+        """Some of the samples, by index or slice; nothing is combined again."""
+        part = Combined(self.probs[samples], self.prediction[samples], self.sources.take(samples), self._source_weights)
         part._origin = self, samples
         return part
+
+    def _rows(self, part: slice) -> Combined:
+        """Some samples as formulas read them: probabilities are in float64."""
+        if part == _ALL and self.probs.dtype == np.float64:
+            return self
+        rows = self.take(part)
+        rows.probs, rows.dtype = widest_float(self.xp, rows.probs), self.dtype
+        return rows
+
+    def over_samples(self, work: Callable[[Combined], Any]) -> Any:
+        """``work(samples)``, an array or a tuple of arrays, of all samples: at once, or of many in memory in blocks."""
+        if self.xp is not np:
+            return work(self)
+        shape = self.probs.shape
+        if is_small(shape[0], self.probs.size):
+            return work(self._rows(_ALL))
+        # What is computed for all samples together is there before threads ask for it.
+        first = work(self._rows(_NONE))
+        parts = first if isinstance(first, tuple) else (first,)
+        results = tuple(np.empty((shape[0], *part.shape[1:]), part.dtype) for part in parts)
+
+        def block(part: slice) -> None:
+            values = work(self._rows(part))
+            for result, value in zip(results, values if isinstance(values, tuple) else (values,), strict=True):
+                result[part] = value
+
+        run_blocks(block, row_blocks(*shape), self.options.n_threads)
+        return results if isinstance(first, tuple) else results[0]

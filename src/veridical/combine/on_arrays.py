@@ -1,25 +1,27 @@
-"""Combining arrays of other libraries where they are.
+"""Truth discovery and the consensus of arrays of other libraries where they are.
 
 Functions here have the names of those that they stand in for; see :func:`veridical.backends.also_foreign`.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from veridical.backends.foreign import Foreign
-from veridical.backends.truth import LABEL_MARGIN, ArrayTruth, at_label, project, softmax, widest_float
-from veridical.combine.across_samples.on_arrays import weighted_mean
-from veridical.combine.across_samples.weights import counted_sources, is_mean
-from veridical.combine.array_inputs import LoadedArrays, load_arrays
-from veridical.combine.combiner import Combiner
-from veridical.combine.registry import COMBINERS
+from veridical.backends.foreign import Foreign, to_host
+from veridical.backends.namespace import widest_float
+from veridical.combine.across_samples.camps import warn_of_camps
+from veridical.combine.across_samples.consensus import Consensus, ConsensusVectors, combine_with_weights, consensus_with
+from veridical.combine.across_samples.passes import FEW_NUMBERS
+from veridical.combine.across_samples.sums import ConsensusSums
+from veridical.combine.across_samples.weights import SourceWeights, weigh_sources
 from veridical.combine.source_weights import check_source_weights
+from veridical.combine.sources import STEP, UPDATES, Sources, load_arrays
 from veridical.combine.truth import Truth
 from veridical.combine.truth_discovery import MOST_TRACED
+from veridical.errors import ParameterError
 from veridical.predictions import Predictions
 from veridical.predictions.inputs import check_has_sources
 from veridical.predictions.validation import LARGEST_COUNT, check_flag, check_integer, check_real
@@ -31,8 +33,8 @@ def discover(
     kind: Any = None,
     sources_axis: int | None = None,
     accuracy_preserving: bool = True,
-    tol: float = math.exp(-8),
-    max_iter: int = 20,
+    tol: float = STEP,
+    max_iter: int = UPDATES,
     missing: Any = "raise",
     source_weights: Any = None,
     trace: bool = False,
@@ -40,92 +42,65 @@ def discover(
 ) -> Truth:
     """Truth discovery as :func:`veridical.discover`, on the device of the arrays."""
     check_has_sources(foreign.values, kind)
-    loaded = load_arrays(foreign, kind, sources_axis, missing)
+    sources = load_arrays(foreign, kind, sources_axis, missing)
     weights = None
     if source_weights is not None:
-        no_samples = Predictions(np.empty((loaded.probs.shape[0], 0, 2)))
-        weights = loaded.constant(check_source_weights(source_weights, no_samples))
-    truth = loaded.truth(
-        source_weights=weights,
+        weights = check_source_weights(source_weights, Predictions(np.empty((sources.n_sources, 0, 2))))
+    truth = sources.truth(
+        weights,
         keep_label=check_flag(accuracy_preserving, "accuracy_preserving"),
         tol=check_real(tol, "tol", 0.0),
         max_iter=check_integer(max_iter, "max_iter", 0, MOST_TRACED if trace else LARGEST_COUNT),
         trace=check_flag(trace, "trace"),
     )
-    result = Truth(*truth)
-    return result if len(loaded.sample_shape) == 1 else result.in_shape(loaded.sample_shape, loaded.xp.reshape)
+    shape = sources.sample_shape
+    return truth if shape is None or len(shape) == 1 else truth.in_shape(shape, sources.xp.reshape)
 
 
-class CombinedArrays:
-    """One vector per sample on a device, with the truth of the same samples where it is needed.
-
-    Twin of :class:`veridical.combine.Combined`.
-    """
-
-    def __init__(self, loaded: LoadedArrays, combiner: Combiner, *, missing: str) -> None:
-        self.loaded, self.xp, self.missing = loaded, loaded.xp, missing
-        self.n_sources = loaded.probs.shape[0]
-        self._source_weights: Any = None
-        self._truth: ArrayTruth | None = None
-        self.probs, self.prediction = self._combine(combiner)
-
-    def _combine(self, combiner: Combiner) -> tuple[Any, Any]:
-        loaded, xp = self.loaded, self.xp
-        if combiner.name in ("mean", "atde", "tde"):
-            truth = self._discover(keep_label=combiner.name != "tde", max_iter=0 if combiner.name == "mean" else 20)
-            return truth.probs, xp.argmax(truth.probs, axis=1) if combiner.name == "tde" else loaded.prediction
-        assert combiner.weights is not None
-        present = xp.astype(loaded.present, loaded.probs.dtype)
-        if combiner.dependence is not None:
-            return self._combine_consensus(combiner)
-        weights = loaded.constant(combiner.weights)[:, None] * present
-        if combiner.name == "linear-pool":
-            total = xp.sum(weights, axis=0)
-            equal = present / xp.sum(present, axis=0)
-            shares = xp.where(total > 0, weights / xp.where(total > 0, total, xp.ones_like(total)), equal)
-            probs = xp.sum(shares[:, :, None] * loaded.probs, axis=0)
-        else:
-            mean = xp.sum(loaded.probs, axis=0) / xp.sum(present, axis=0)[:, None]
-            logs = xp.log(xp.maximum(loaded.probs, xp.full_like(loaded.probs, combiner.floor)))
-            mean_log = xp.log(xp.maximum(mean, xp.full_like(mean, combiner.floor)))
-            probs = softmax(xp, xp.sum(weights[:, :, None] * logs, axis=0) + combiner.mean_weight * mean_log)
-        return probs, xp.argmax(probs, axis=1)
-
-    def _combine_consensus(self, combiner: Combiner) -> tuple[Any, Any]:
-        """The consensus with fitted weights."""
-        loaded, xp = self.loaded, self.xp
-        assert combiner.weights is not None
-        assert combiner.dependence is not None
-        if is_mean(combiner.weights, combiner.dependence):
-            return self._combine(Combiner("mean"))
-        probs, _ = weighted_mean(loaded, combiner.weights, combiner.dependence)
-        self._source_weights = loaded.constant(counted_sources(combiner.weights, combiner.dependence))
-        if not COMBINERS[combiner.name].keeps_labels:
-            return probs, xp.argmax(probs, axis=1)
-        return project(xp, probs, loaded.prediction, LABEL_MARGIN), loaded.prediction
-
-    def _discover(self, *, keep_label: bool = True, max_iter: int = 20, source_weights: Any = None) -> ArrayTruth:
-        return self.loaded.truth(
-            source_weights=source_weights, keep_label=keep_label, tol=float(np.exp(-8)), max_iter=max_iter
+def consensus(
+    foreign: Foreign,
+    *,
+    kind: Any = None,
+    sources_axis: int | None = None,
+    accuracy_preserving: bool = False,
+    missing: Any = "skip",
+    n_threads: int | None = None,
+) -> Consensus:
+    """As :func:`veridical.consensus`; derivatives take the weights of the sources as constants."""
+    if foreign.traced:
+        raise ParameterError(
+            "consensus weighs the sources by all samples and cannot be traced; call it outside of the traced function, "
+            "and combine there with its shares."
         )
+    sources = load_arrays(foreign, kind, sources_axis, missing)
+    check_flag(accuracy_preserving, "accuracy_preserving")
+    weights = weigh_sources(_sums_of(sources), n_threads)
+    names = [str(name) for name in foreign.values] if isinstance(foreign.values, Mapping) else None
+    # One level more than usual: the function is wrapped.
+    warn_of_camps(names, weights.camps, stacklevel=4)
+    vectors = combine_with_weights(sources, weights, accuracy_preserving)
+    return consensus_with(_on_device(sources, weights, vectors), vectors, names)
 
-    @property
-    def confidence(self) -> Any:
-        """(N,) combined probability of the predicted label, in float64 where the device has it."""
-        top = widest_float(self.xp, at_label(self.xp, self.probs, self.prediction))
-        return self.xp.minimum(top, self.xp.ones_like(top))
 
-    @property
-    def truth(self) -> ArrayTruth:
-        """Truth discovery with the mean's label kept."""
-        if self._truth is None:  # not a cached property: torch.compile does not take its lock
-            self._truth = self._discover(source_weights=self._source_weights)
-        return self._truth
+def _on_device(sources: Sources, weights: SourceWeights, vectors: ConsensusVectors) -> SourceWeights:
+    """The weights as arrays beside the vectors."""
+    xp, constant = sources.xp, sources.constant
+    skill, of_sources, dependence = map(constant, (weights.skill, weights.weights, weights.dependence))
+    n_samples = xp.astype(xp.asarray(weights.n_samples, device=sources.probs.device), vectors.prediction.dtype)
+    camps = tuple(camp._replace(skill=constant(camp.skill), weights=constant(camp.weights)) for camp in weights.camps)
+    return SourceWeights(skill, of_sources, dependence, n_samples, camps)
 
-    @property
-    def hv(self) -> Any:
-        """(N,) HV, scaled up by S / (sources present) where some are absent."""
-        hv = widest_float(self.xp, self.truth.hv)
-        if self.missing == "skip":
-            hv = hv * self.n_sources / self.xp.sum(self.xp.astype(self.loaded.present, hv.dtype), axis=0)
-        return hv
+
+def _sums_of(sources: Sources) -> ConsensusSums:
+    """Sums over samples about the means of the sources; their size does not depend on the number of samples."""
+    xp, probs = sources.xp, sources.probs
+    n_sources, n_samples, n_classes = probs.shape
+    values = widest_float(xp, probs) if n_sources * n_samples * n_classes <= FEW_NUMBERS else probs
+    here = xp.broadcast_to(xp.astype(sources.present_as_numbers, values.dtype), (n_sources, n_samples))
+    counts = xp.sum(here, axis=1)
+    means = xp.sum(values, axis=1) / xp.maximum(counts, xp.ones_like(counts))[:, None]
+    centred = (values - means[:, None, :]) * here[:, :, None]
+    flat = xp.reshape(centred, (n_sources, -1))
+    squares = xp.sum(centred * centred, axis=2) @ here.T
+    arrays = (means, xp.sum(centred, axis=1), here @ here.T, flat @ flat.T, squares)
+    return ConsensusSums(*(np.array(to_host(array), np.float64) for array in arrays))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical.backends.truth import LABEL_MARGIN as LABEL_MARGIN
+from veridical.backends.namespace import LABEL_MARGIN as LABEL_MARGIN
 from veridical.predictions.validation import Array, check_distributions, check_labels, check_real
 
 

@@ -2,86 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from veridical.combine.across_samples.combiners import ConsensusMean, LabelKeepingConsensusMean
+from veridical.combine.base import ATDE, TDE, Combiner, Mean
+from veridical.combine.combined import Combined
+from veridical.combine.in_memory import CombineOptions
+from veridical.combine.linear_pool import LinearPool
+from veridical.combine.log_pool import LogPool
+from veridical.combine.truth import Labels
+from veridical.predictions import Predictions
 
-
-@dataclass(frozen=True)
-class CombinerInfo:
-    """A way of combining sources, and what one needs to know to use it.
-
-    Attributes
-    ----------
-    name : str
-        What one types, as in ``combine="atde"``.
-    title : str
-        What tables and figures show.
-    summary : str
-        One line of explanation.
-    keeps_labels : bool
-        Whether the label is always that of the mean of the sources.
-    needs_labels : bool
-        Whether it has weights that are fitted on labelled samples.
-    has_weights : bool
-        Whether each source has a weight that is fitted on a set of samples, with labels or without; all others combine
-        each sample on its own.
-    complexity : int
-        Rank among combiners of equal merit: the lower, the fewer things it fits.
-
-    Examples
-    --------
-    >>> import veridical as vd
-    >>> vd.combine.COMBINERS["atde"].keeps_labels
-    True
-    """
-
-    name: str
-    title: str
-    summary: str
-    keeps_labels: bool = False
-    needs_labels: bool = False
-    has_weights: bool = False
-    complexity: int = 0
-
-
-_ALL = (
-    CombinerInfo("mean", "DE", "Mean of the sources: the deep (or snapshot) ensemble.", keeps_labels=True),
-    CombinerInfo("tde", "TDE", "Truth discovery; may change labels.", complexity=1),
-    CombinerInfo("atde", "aTDE", "Truth discovery that keeps the mean's labels.", keeps_labels=True, complexity=1),
-    CombinerInfo(
-        "consensus",
-        "consensus",
-        "Weighted mean of the sources, weights from their agreement over all samples, copies counted once.",
-        has_weights=True,
-        complexity=1,
-    ),
-    CombinerInfo(
-        "aconsensus",
-        "aconsensus",
-        "The consensus, projected so that the mean's labels are kept.",
-        keeps_labels=True,
-        has_weights=True,
-        complexity=1,
-    ),
-    CombinerInfo(
-        "linear-pool",
-        "linear-pool",
-        "Weighted mean of the sources, weights learnt from the labels.",
-        needs_labels=True,
-        has_weights=True,
-        complexity=2,
-    ),
-    CombinerInfo(
-        "log-pool",
-        "log-pool",
-        "Weighted geometric mean of the sources and their mean, exponents learnt from the labels.",
-        needs_labels=True,
-        has_weights=True,
-        complexity=2,
-    ),
+_ALL: tuple[type[Combiner], ...] = (
+    Mean,
+    TDE,
+    ATDE,
+    ConsensusMean,
+    LabelKeepingConsensusMean,
+    LinearPool,
+    LogPool,
 )
 
 #: Name -> combiner.
-COMBINERS: dict[str, CombinerInfo] = {info.name: info for info in _ALL}
+COMBINERS: dict[str, type[Combiner]] = {combiner.name: combiner for combiner in _ALL}
 
 
 def label_free_combiners() -> tuple[str, ...]:
@@ -93,7 +34,7 @@ def label_free_combiners() -> tuple[str, ...]:
     >>> vd.combine.label_free_combiners()
     ('mean', 'tde', 'atde')
     """
-    return tuple(name for name, info in COMBINERS.items() if not info.has_weights)
+    return tuple(name for name, combiner in COMBINERS.items() if not combiner.has_weights)
 
 
 def label_keeping_combiners() -> tuple[str, ...]:
@@ -105,4 +46,61 @@ def label_keeping_combiners() -> tuple[str, ...]:
     >>> vd.combine.label_keeping_combiners()
     ('mean', 'atde', 'aconsensus')
     """
-    return tuple(name for name, info in COMBINERS.items() if info.keeps_labels)
+    return tuple(name for name, combiner in COMBINERS.items() if combiner.keeps_labels)
+
+
+def apply_label_free(name: str, predictions: Predictions, options: CombineOptions) -> Combined:
+    """Predictions combined in a way that learns nothing.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`label_free_combiners`.
+    predictions : Predictions
+    options : CombineOptions
+        An object with ``missing`` and ``n_threads``, such as a calibrator.
+
+    Returns
+    -------
+    Combined
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridical as vd
+    >>> predictions = vd.Predictions(np.array([[[0.9, 0.1]], [[0.5, 0.5]]]))
+    >>> vd.combine.apply_label_free("mean", predictions, vd.Identity()).probs
+    array([[0.7, 0.3]])
+    """
+    return COMBINERS[name]().apply(predictions, options)
+
+
+def fit_combiner(
+    name: str, predictions: Predictions, labels: Labels, options: CombineOptions
+) -> tuple[Combiner, Combined]:
+    """The combiner of that name, fitted where it learns something, and the combined calibration data.
+
+    Parameters
+    ----------
+    name : str
+        A key of :data:`veridical.combine.COMBINERS`.
+    predictions : Predictions
+    labels : (N,) int64
+    options : CombineOptions
+        An object with ``missing`` and ``n_threads``, such as a calibrator.
+
+    Returns
+    -------
+    (Combiner, Combined)
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(500))
+    >>> combiner, combined = vd.combine.fit_combiner("linear-pool", predictions, predictions.labels, vd.Identity())
+    >>> combined.probs.shape
+    (500, 10)
+    """
+    combiner = COMBINERS[name]()
+    combiner.fit(predictions, labels, options)
+    return combiner, combiner.apply(predictions, options)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from veridical._numpy_kernels import imported, is_small
-from veridical._numpy_kernels.softmax import probabilities_of
-from veridical._numpy_kernels.sums import row_starts
-from veridical.combine.combined import Combined, CombineOptions, Floats, Labels
-from veridical.combine.projection import LABEL_MARGIN
-from veridical.combine.small_inputs import truth_of
-from veridical.combine.truth import Truth
-from veridical.combine.truth_discovery import make_options
+from veridical._numpy_kernels.sums import smallest
+from veridical.backends.namespace import LABEL_MARGIN
+from veridical.backends.truth import AT_TRUTH
+from veridical.combine.combined import Combined
+from veridical.combine.in_memory import CombineOptions, SourcesInMemory
+from veridical.combine.sources import STEP, UPDATES, probabilities_of
+from veridical.combine.truth import Floats, Labels
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array, Kind
 
@@ -28,56 +28,30 @@ _EXACT = {dtype: float((16 * np.finfo(dtype).eps) ** 2) for dtype in _DTYPES}
 _DECIDED = 1e-5
 
 
-class _Shape:
-    """What is known of an array's sources without a container."""
+class FewSources(SourcesInMemory):
+    """The sources of a small array; the container around them is made on first use."""
 
-    __slots__ = ("n_classes", "n_sources", "source_names")
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.n_sources, _, self.n_classes = shape
+    def __init__(self, values: Array, kind: Kind, scores: Array, mean: Array, options: CombineOptions) -> None:
+        self.options = options
+        self.n_sources, _, self.n_classes = values.shape
         self.source_names = None
-
-
-class CombinedArray(Combined):
-    """The mean of a small array; what is known of its sources is found on first use."""
-
-    def __init__(self, values: Array, kind: Kind, scores: Array, mean: Array, label: Labels, options: Any) -> None:
-        shape: Any = _Shape(values.shape)
-        super().__init__(mean.astype(values.dtype, copy=False), label, shape, options)
-        del self._whole  # made on first use
+        self.are_plain, self._whole = True, None
         self._values, self._kind, self._scores, self._mean = values, kind, scores, mean
 
     @cached_property
-    def _whole(self) -> Predictions:  # type: ignore[override]
+    def predictions(self) -> Predictions:
+        """The array in a container."""
         return Predictions(self._values, kind=self._kind)
 
-    @cached_property
-    def confidence(self) -> Floats:
-        """(N,) combined probability of the predicted label."""
-        numbers = self.probs.reshape(-1)[row_starts(*self.probs.shape) + self.prediction]
-        return np.minimum(numbers, 1.0, dtype=np.float64)
-
-    @cached_property
-    def truth(self) -> Truth:
-        """Truth discovery with the mean's label kept."""
-        return truth_of(self._whole, self.options.missing, self.options.n_threads)
-
-    @cached_property
-    def hv(self) -> Floats:
-        """(N,) HV."""
-        if self.n_sources > 2:
-            package = "_kernels" if self.options.small_inputs_compiled else "_numpy_kernels"
-            hv_of_few = imported(package, "few_samples", "hv_of_few")
-            quick: Floats | None = hv_of_few(self._scores, self._mean, self.prediction, *_STOPPING)
-            if quick is not None:
-                return quick
-        hv: Floats = self.truth.hv.astype(np.float64)
+    def quick_hv(self, label: Labels) -> Floats | None:
+        """(N,) HV, where no source is the truth up to rounding."""
+        if self.n_sources <= 2:
+            return None
+        package = "_kernels" if self.options.small_inputs_compiled else "_numpy_kernels"
+        hv_of_few = imported(package, "few_samples", "hv_of_few")
+        tiny = AT_TRUTH[64] ** 2
+        hv: Floats | None = hv_of_few(self._scores, self._mean, label, STEP, UPDATES, tiny)
         return hv
-
-
-_DEFAULTS = make_options(Predictions(np.full((1, 1, 2), 0.5)), skip_missing=False)
-#: When truth discovery in double precision stops: step, number of updates, and the smallest distance.
-_STOPPING = _DEFAULTS.tol, _DEFAULTS.max_iter, _DEFAULTS.tiny
 
 
 def plain_array(values: Any, sources_axis: int) -> Array | None:
@@ -99,7 +73,12 @@ def combine_array(values: Array, kind: Kind, sources_axis: int, options: Combine
     _, n_samples, n_classes = values.shape
     if not values.size or not is_small(n_samples, values.size):
         return None
-    scores = values if kind == "probs" else probabilities_of(values, kind == "logits")
+    scores = values
+    if kind != "probs":
+        if not smallest(values.reshape(-1)) > -np.inf:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = probabilities_of(np, values.astype(np.float64), kind)
     exact, margin = _EXACT[scores.dtype], LABEL_MARGIN if kind == "probs" else _DECIDED
     # A copy: kernels are compiled for arrays that may be written to.
     scores = np.array(scores, np.float64, order="C")
@@ -107,4 +86,5 @@ def combine_array(values: Array, kind: Kind, sources_axis: int, options: Combine
     package = "_kernels" if options.small_inputs_compiled else "_numpy_kernels"
     if not imported(package, "few_samples", "mean_of_few")(scores, exact, margin, mean, label):
         return None
-    return CombinedArray(values, kind, scores, mean, label, options)
+    sources = FewSources(values, kind, scores, mean, options)
+    return Combined(mean.astype(values.dtype, copy=False), label, sources)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ import numpy.typing as npt
 
 from veridical.backends.foreign import to_host
 from veridical.predictions.validation import Array
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -66,6 +69,11 @@ class Truth:
             self.converged[samples],
             None if self.trace is None else self.trace[:, samples],
         )
+
+    def astype(self, dtype: Any) -> Truth:
+        """The same with NumPy's numbers in another precision."""
+        floats = ("probs", "reliability", "hv") if self.trace is None else ("probs", "reliability", "hv", "trace")
+        return replace(self, **{name: getattr(self, name).astype(dtype, copy=False) for name in floats})
 
     def __repr__(self) -> str:
         n_sources, n_samples = self.reliability.shape[0], math.prod(self.hv.shape)

@@ -8,15 +8,16 @@ from functools import cached_property
 from typing import Any, Literal, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
 from veridical._kernels.arguments import Layout, Options, Outputs
 from veridical._parallel import run_blocks
 from veridical.backends.foreign import also_foreign
 from veridical.backends.truth import AT_TRUTH
-from veridical.combine.near_ties import mean_labels
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.source_weights import check_source_weights
+from veridical.combine.sources import STEP, UPDATES, label_of_mean
 from veridical.combine.truth import Truth
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.inputs import check_has_sources
@@ -57,8 +58,8 @@ def discover(
     kind: InputKind | None = None,
     sources_axis: int | None = None,
     accuracy_preserving: bool = True,
-    tol: float = math.exp(-8),
-    max_iter: int = 20,
+    tol: float = STEP,
+    max_iter: int = UPDATES,
     missing: Missing = "raise",
     source_weights: Any = None,
     trace: bool = False,
@@ -178,8 +179,8 @@ def make_options(
     *,
     skip_missing: bool,
     keep_label: bool = True,
-    tol: float = math.exp(-8),
-    max_iter: int = 20,
+    tol: float = STEP,
+    max_iter: int = UPDATES,
     weighted: bool = False,
 ) -> Options:
     """What the kernel is asked for; parameters as in :func:`discover`."""
@@ -271,7 +272,7 @@ def _run(predictions: Predictions, options: Options, weights: Array, outputs: Ou
         invalid: int = discover_block(scores, layout, *memory, first)
         undecided = np.flatnonzero(outputs.prediction[first:stop] < 0)
         if invalid < 0 and len(undecided):
-            outputs.prediction[first + undecided] = mean_labels(predictions, first + undecided)
+            outputs.prediction[first + undecided] = _exact_labels(predictions, first + undecided)
             for i in undecided.tolist():
                 sample = layout._replace(start=layout.start + i * layout.sample_stride, n_samples=1)
                 discover_block(scores, sample, *memory, first + i)
@@ -280,7 +281,7 @@ def _run(predictions: Predictions, options: Options, weights: Array, outputs: Ou
     starts = range(0, predictions.n_samples, size)
     for first, invalid in zip(starts, run_blocks(work, starts, n_threads), strict=True):
         if invalid >= 0:
-            reject_sample(predictions, first + invalid, options)
+            reject_sample(predictions, first + invalid, skip_missing=options.skip_missing)
 
 
 def _is_readable(predictions: Predictions) -> bool:
@@ -336,23 +337,38 @@ def _probabilities(scores: Array, layout: Layout, kind: Kind, memory: Array) -> 
     return _contiguous(numbers, shape)
 
 
-def reject_sample(predictions: Predictions, sample: int, options: Options) -> NoReturn:
+def _exact_labels(predictions: Predictions, samples: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """Labels of the mean by its definition, of logits and log-probabilities whose classes tie, or nearly do."""
+    scores = np.stack([source[samples] for source in predictions]).astype(np.float64)
+    present = ~np.isnan(scores[:, :, 0])
+    scores = np.where(present[:, :, None], scores, 0.0)
+    labels: npt.NDArray[np.int64] = label_of_mean(np, scores, present, kind=predictions.kind)
+    return labels
+
+
+def reject_sample(predictions: Predictions, sample: int, *, skip_missing: bool) -> NoReturn:
     """Raise the error of an invalid sample: the first source that is absent or not a distribution."""
     rows = [source[sample] for source in predictions]
     absent = [bool(np.isnan(row).all()) for row in rows]
-    for s, row in enumerate(rows):
-        if absent[s] and not options.skip_missing:
-            reject_missing_prediction(predictions.source_name(s), sample)
-        if not absent[s] and not _is_distribution(row, predictions):
-            reject_row(row, predictions.kind, f"{predictions.source_name(s)}, sample {sample}", options.tolerance)
-    reject_sample_without_sources(sample)
+    off = [0.0 if absent[s] else _distance_from_one(row, predictions) for s, row in enumerate(rows)]
+    if any(absent) and not skip_missing:
+        wrong = absent.index(True)
+        if not any(distance > predictions.sum_tolerance for distance in off[:wrong]):
+            reject_missing_prediction(predictions.source_name(wrong), sample)
+    if all(absent):
+        reject_sample_without_sources(sample)
+    # Sums are not rounded alike everywhere: where none is too far off, it is the one that is furthest.
+    wrong = next((s for s, distance in enumerate(off) if distance > predictions.sum_tolerance), int(np.argmax(off)))
+    what = f"{predictions.source_name(wrong)}, sample {sample}"
+    reject_row(rows[wrong], predictions.kind, what, predictions.sum_tolerance)
 
 
-def _is_distribution(row: Array, predictions: Predictions) -> bool:
-    """Whether a source's scores are valid, with sums taken in the precision of the result, as in the kernels."""
+def _distance_from_one(row: Array, predictions: Predictions) -> float:
+    """How far a source's scores are from a distribution; infinite where they are none whatever their sum is."""
     scores = row.astype(predictions.result_dtype)
     if predictions.kind == "logits":
-        return bool(np.isfinite(scores).all())
+        return 0.0 if np.isfinite(scores).all() else math.inf
     with np.errstate(over="ignore", invalid="ignore"):
         probs = np.exp(scores) if predictions.kind == "log_probs" else scores
-        return bool((probs >= 0).all() and abs(probs.sum() - 1) <= predictions.sum_tolerance)
+        distance = abs(float(probs.sum()) - 1)
+        return distance if (probs >= 0).all() and np.isfinite(distance) else math.inf

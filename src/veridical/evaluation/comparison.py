@@ -18,7 +18,7 @@ from veridical.calibrate import calibrators
 from veridical.combine import label_free_combiners
 from veridical.errors import NotConvergedWarning, ParameterError
 from veridical.evaluation.engine import Engine, FitsWithEngine, half_split
-from veridical.evaluation.evaluating import SCHEMA, score
+from veridical.evaluation.evaluating import SCHEMA, MethodScores, score
 from veridical.evaluation.facts import DataFacts, labelled
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
 from veridical.evaluation.outcomes import Outcome
@@ -77,34 +77,29 @@ class MethodComparison(TableResult):
 
     def best(self, metric: str) -> str:
         """The method with the best mean."""
-        sign = 1 if METRICS[metric].lower_is_better else -1
-        return min(self.methods, key=lambda method: sign * self.mean(method, metric))
+        best = min if METRICS[metric].lower_is_better else max
+        return best(self.methods, key=lambda method: self.mean(method, metric))
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Heading and rows: mean and standard deviation; the best of each column, ties too, with a star."""
         heading = ["method", *(METRICS[name].heading for name in SUMMARY_METRICS)]
-        best = {metric: self.mean(self.best(metric), metric) for metric in SUMMARY_METRICS}
         rows = [
-            [resolve_method(method).title]
-            + [
-                self._cell(method, metric) + "*" * (self.mean(method, metric) == best[metric])
-                for metric in SUMMARY_METRICS
-            ]
+            [resolve_method(method).title, *(self._cell(method, metric) for metric in SUMMARY_METRICS)]
             for method in self.methods
         ]
         return heading, rows
 
     def _cell(self, method: str, metric: str) -> str:
         """``5.26±.12``: no leading zeros and few digits, so that six columns fit a terminal; infinity in words."""
-        if not math.isfinite(self.mean(method, metric)):
-            return METRICS[metric].text(self.mean(method, metric))
-        in_percent = METRICS[metric].in_percent
-        scale, digits = (100, 2) if in_percent else (1, 3)
-        mean, spread = scale * self.mean(method, metric), scale * self.std(method, metric)
-        if in_percent and METRICS[metric].is_calibration_error and mean >= 10:
-            digits = 1
-        cell = f"{mean:.{digits}f}" if in_percent else _without_leading_zero(f"{mean:.{digits}f}")
-        return cell if self.n_splits == 1 else f"{cell}±{_without_leading_zero(f'{spread:.{digits}f}')}"
+        described, value = METRICS[metric], self.mean(method, metric)
+        star = "*" * (value == self.mean(self.best(metric), metric))
+        if not math.isfinite(value):
+            return described.text(value) + star
+        mean, spread = described.scaled(value), described.scaled(self.std(method, metric))
+        digits = 3 if not described.in_percent else 1 if described.is_calibration_error and mean >= 10 else 2
+        cell = f"{mean:.{digits}f}"
+        cell = cell if described.in_percent else _without_leading_zero(cell)
+        return cell + ("" if self.n_splits == 1 else f"±{_without_leading_zero(f'{spread:.{digits}f}')}") + star
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -176,9 +171,7 @@ def compare_calibrators(
     names = tuple(method.name for method in chosen)
     report = check_progress(progress)
     engine = Engine(labelled_predictions, n_threads=n_threads)
-    values: dict[str, dict[str, list[float]]] = {name: {metric: [] for metric in SUMMARY_METRICS} for name in names}
-    floors: dict[str, dict[str, list[float]]] = {name: {} for name in names}
-    changed: dict[str, list[int]] = {name: [] for name in names}
+    scores: dict[str, list[MethodScores]] = {name: [] for name in names}
     for i in range(n_splits):
         split = half_split(labelled_predictions, random_state + i)
         reference = engine.reference(split)
@@ -186,30 +179,33 @@ def compare_calibrators(
         def report_split(done: int, total: int, what: str, i: int = i) -> None:
             report(i * total + done, n_splits * total, f"{what}, split {i + 1}")
 
-        outcomes = engine.run(chosen, split, random_state=random_state + i, progress=report_split)
-        for outcome in outcomes:
-            name = outcome.method.name
-            scores = score(outcome, reference, n_draws=50, random_state=random_state + i, n_threads=n_threads)
-            changed[name].append(scores.labels_changed)
-            for metric in SUMMARY_METRICS:
-                row = scores.summary[metric]
-                values[name][metric].append(row.value)
-                if row.floor is not None:
-                    floors[name].setdefault(metric, []).append(row.floor)
+        options: dict[str, Any] = {"n_draws": 50, "random_state": random_state + i, "n_threads": n_threads}
+        for outcome in engine.run(chosen, split, random_state=random_state + i, progress=report_split):
+            scores[outcome.method.name].append(score(outcome, reference, **options))
     report(n_splits * len(names), n_splits * len(names), "done")
     return MethodComparison(
         data=DataFacts.of(labelled_predictions),
         methods=names,
-        values={name: {metric: tuple(drawn) for metric, drawn in columns.items()} for name, columns in values.items()},
-        floors={
-            name: {metric: float(np.mean(drawn)) for metric, drawn in columns.items()}
-            for name, columns in floors.items()
+        values={
+            name: {metric: tuple(each.summary[metric].value for each in drawn) for metric in SUMMARY_METRICS}
+            for name, drawn in scores.items()
         },
-        labels_changed={name: float(np.mean(counts)) for name, counts in changed.items()},
+        floors={name: _mean_floors(drawn) for name, drawn in scores.items()},
+        labels_changed={
+            name: float(np.mean([each.labels_changed for each in drawn])) for name, drawn in scores.items()
+        },
         n_splits=n_splits,
         random_state=random_state,
         versions=versions(),
     )
+
+
+def _mean_floors(scores: Sequence[MethodScores]) -> dict[str, float]:
+    """Metric -> its mean noise floor, for those that have one."""
+    floors: dict[str, list[Any]] = {
+        metric: [each.summary[metric].floor for each in scores] for metric in SUMMARY_METRICS
+    }
+    return {metric: float(np.mean(drawn)) for metric, drawn in floors.items() if None not in drawn}
 
 
 def run_halves(engine: Engine, methods: Sequence[Method], n_splits: int, random_state: int) -> list[list[Outcome]]:
@@ -217,10 +213,8 @@ def run_halves(engine: Engine, methods: Sequence[Method], n_splits: int, random_
 
     Splits run side by side.  Split i uses the seed ``random_state + i``, for the halves and in calibrators.
     """
-    n_splits = check_integer(n_splits, "n_splits", 1)
-    random_state = check_seed(random_state, "random_state")
     splits = [half_split(engine.predictions, random_state + i) for i in range(n_splits)]
-    # What all splits need is combined before them, with all threads.
+    # Combined before the splits, with all threads.
     engine.combined("mean")
     if any(_may_need_truth(method) for method in methods):
         engine.combined("atde")

@@ -20,9 +20,8 @@ from veridical.calibrate import Identity, calibrators
 from veridical.calibrate.temperature import log_probabilities, scale
 from veridical.calibrate.top_label import top_label_vectors
 from veridical.combine.across_samples.consensus import consensus
-from veridical.combine.combiner import apply_label_free
-from veridical.combine.pools import geometric_mean, probabilities
 from veridical.combine.projection import keep_labels
+from veridical.combine.registry import apply_label_free
 from veridical.combine.small_arrays import combine_array
 from veridical.errors import KernelCacheWarning, StorageError, VeridicalWarning
 from veridical.evaluation.evaluating import evaluate
@@ -153,7 +152,6 @@ def _apply(predictions: Predictions) -> None:
         combined = apply_label_free(combiner, predictions, options)
     top_label_vectors(combined, combined.confidence)
     scale(log_probabilities(combined.probs), 2.0)
-    geometric_mean(probabilities(predictions, slice(0, predictions.n_samples)))
     fitted = Identity(kind=predictions.kind).fit(predictions, combined.prediction)
     fitted.predict_all(predictions)
     _apply_to_one_sample(fitted.load_kernels())

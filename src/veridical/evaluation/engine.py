@@ -17,8 +17,8 @@ import numpy as np
 
 from veridical._progress import Progress, check_progress
 from veridical.calibrate.base import Calibrator
-from veridical.combine import COMBINERS, Combined, Combiner, apply_label_free, discover, fit_combiner
-from veridical.combine.combiner import apply_mean_and_truth
+from veridical.combine import COMBINERS, Combined, Combiner, discover
+from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
 from veridical.evaluation.methods import Method
 from veridical.evaluation.outcomes import Indices, Outcome, SourceOutcome, top_of
 from veridical.metrics.groups import group_codes
@@ -41,7 +41,7 @@ def half_split(predictions: Predictions, random_state: int) -> Split:
 
 
 class Shared:
-    """What methods on the same split have in common, computed once.
+    """Results that methods on the same split have in common, computed once.
 
     Attributes
     ----------
@@ -59,10 +59,7 @@ class Shared:
         self.applied: dict[int, tuple[Combiner, Combined]] = {}
 
     def keep_for(self, methods: Iterable[Method | None]) -> None:
-        """Keep what these methods have in common, and let go of everything else.
-
-        What chooses among methods combines for itself.
-        """
+        """Keep what these methods use and nothing else; methods that choose among others combine on their own."""
         used = {method.combiner for method in methods if method is not None and not method.chooses}
         self.fitted = {name: entry for name, entry in self.fitted.items() if name in used}
         self.applied = {key: entry for key, entry in self.applied.items() if entry[0].name in used}
@@ -74,15 +71,6 @@ class FitsWithEngine(Protocol):
 
     def fit_with_engine(self, engine: Engine, progress: Progress | None = None) -> Any:
         """Fit on all samples of the engine's predictions."""
-
-
-@dataclass(frozen=True)
-class _Options:
-    """What combining asks for: absent sources are left out, and reported by the caller."""
-
-    missing: str = "skip"
-    n_threads: int | None = None
-    small_inputs_compiled: bool = False
 
 
 class Engine:
@@ -101,10 +89,9 @@ class Engine:
     def __init__(self, predictions: Predictions, *, n_threads: int | None = None, missing: str = "skip") -> None:
         self._predictions = predictions
         self.n_threads = n_threads
-        self.options = _Options(missing, n_threads)
+        self.options = AbsentSkipped(n_threads, missing)
         self.n_classes = predictions.n_classes
         self._combined: dict[str, Combined] = {}
-        self._expects_truth = False
         self._weighted: dict[str, tuple[Combiner, Combined]] = {}
 
     @property
@@ -116,6 +103,11 @@ class Engine:
     def predictions(self) -> Predictions:
         """The predictions, on one axis of samples."""
         return self._predictions.flat()
+
+    @cached_property
+    def in_memory(self) -> SourcesInMemory:
+        """The sources, which ways to combine them share."""
+        return SourcesInMemory(self.predictions, self.options)
 
     @cached_property
     def labels(self) -> Labels:
@@ -130,15 +122,12 @@ class Engine:
 
     def expect(self, methods: Iterable[Method | None]) -> None:
         """Say which methods are to come: if truth discovery is among them, the mean is taken from the same pass."""
-        self._expects_truth = any(method is not None and method.combiner == "atde" for method in methods)
+        self.in_memory.expects_truth = any(method is not None and method.combiner == "atde" for method in methods)
 
     def combined(self, name: str) -> Combined:
         """All samples combined in a way that needs no labels."""
-        if name == "mean" and self._expects_truth and not {"mean", "atde"} & self._combined.keys():
-            self._combined |= apply_mean_and_truth(self.predictions, self.options)
         if name not in self._combined:
-            find_truth = None if name == "atde" else lambda: self.combined("atde").truth
-            self._combined[name] = apply_label_free(name, self.predictions, self.options, find_truth=find_truth)
+            self._combined[name] = COMBINERS[name]().combine_in_memory(self.in_memory)
         return self._combined[name]
 
     def remember_data(self, calibrator: Calibrator) -> None:
@@ -166,6 +155,14 @@ class Engine:
     def sources(self) -> tuple[SourceOutcome, ...]:
         """Each source on its own, on all samples; losses where all samples have labels."""
         return tuple(self._source(s) for s in range(self.predictions.n_sources))
+
+    @cached_property
+    def source_labels(self) -> Labels:
+        """(S, N) the label that each source alone predicts, -1 where it is absent."""
+        labels = np.full((self.predictions.n_sources, self.predictions.n_samples), UNKNOWN, dtype=np.int64)
+        for s, source in enumerate(self.sources):
+            labels[s, source.samples] = source.prediction
+        return labels
 
     def _source(self, s: int) -> SourceOutcome:
         alone = self.predictions.select(sources=slice(s, s + 1))
@@ -260,27 +257,25 @@ class Engine:
                 combiner, combined = self._weighted_once(name)
                 shared.fitted[name] = combiner, combined if samples is None else combined.take(samples)
             elif info.has_weights:
-                self.combined("mean")  # checks the numbers of all samples
-                shared.fitted[name] = fit_combiner(
-                    name,
-                    self._select(samples),
-                    labels,
-                    self.options,
-                    lambda: self._label_free("atde", samples).truth,
-                    checked=True,
-                )
+                shared.fitted[name] = self._fit_combiner(name, samples, labels)
             else:
-                shared.fitted[name] = Combiner(name), self._label_free(name, samples)
+                shared.fitted[name] = info(), self._label_free(name, samples)
         calibrator.fit_combined(*shared.fitted[name], labels)
 
     def _weighted_once(self, name: str) -> tuple[Combiner, Combined]:
         """A combiner whose weights need no labels, fitted on all samples, and all samples combined."""
         if name not in self._weighted:
-            self.combined("mean")  # checks the numbers of all samples
-            find_truth = lambda: self.combined("atde").truth  # noqa: E731
-            options = self.predictions, self.labels, self.options
-            self._weighted[name] = fit_combiner(name, *options, find_truth, checked=True)
+            self._weighted[name] = self._fit_combiner(name, None, self.labels)
         return self._weighted[name]
+
+    def _fit_combiner(self, name: str, samples: Indices | None, labels: Labels) -> tuple[Combiner, Combined]:
+        self.combined("mean")  # checks the numbers of all samples
+        combiner, sources = COMBINERS[name](), self._sources_of(samples)
+        combiner.fit(sources.predictions, labels, self.options)
+        return combiner, combiner.combine_in_memory(sources)
+
+    def _sources_of(self, samples: Indices | None) -> SourcesInMemory:
+        return self.in_memory if samples is None else self.in_memory.take(samples)
 
     def apply(
         self,
@@ -297,21 +292,15 @@ class Engine:
             predictions = self._select(split.scored_on)
             return self._outcome(method, chosen.combine_new(predictions), split, calibrator, chosen)
         combiner = chosen.combiner_
-        if combiner.weights is None:
+        if not combiner.has_weights:
             combined = self._label_free(combiner.name, split.scored_on)
         elif combiner is self._weighted.get(combiner.name, (None,))[0]:
             combined = self._weighted[combiner.name][1]
             combined = combined if split.scored_on is None else combined.take(split.scored_on)
         else:
             if id(combiner) not in shared.applied:
-                samples = split.scored_on
                 self.combined("mean")  # checks the numbers of all samples
-                combined = combiner.apply(
-                    self._select(samples),
-                    self.options,
-                    lambda: self._label_free("atde", samples).truth,
-                    checked=True,
-                )
+                combined = combiner.combine_in_memory(self._sources_of(split.scored_on))
                 shared.applied[id(combiner)] = combiner, combined
             combined = shared.applied[id(combiner)][1]
         return self._outcome(method or Method.of(calibrator), combined, split, calibrator, chosen)
@@ -353,6 +342,11 @@ class _PartOfEngine(Engine):
         return self._whole.predictions.select(samples=self._samples)
 
     @cached_property
+    def in_memory(self) -> SourcesInMemory:
+        """The sources of the samples."""
+        return self._whole.in_memory.take(self._samples)
+
+    @cached_property
     def labels(self) -> Labels:
         """The labels of the samples."""
         return self._whole.labels[self._samples]
@@ -362,6 +356,11 @@ class _PartOfEngine(Engine):
         """(N,) the number of each sample's group; None without groups."""
         groups = self._whole.groups
         return None if groups is None else group_codes(groups[self._samples], len(self._samples))
+
+    @cached_property
+    def source_labels(self) -> Labels:
+        """(S, N) the part of the whole engine's."""
+        return self._whole.source_labels[:, self._samples]
 
     def part(self, samples: Indices | None) -> Engine:
         """Taken from the whole, so that nothing is kept for samples in between."""

@@ -16,7 +16,7 @@ from veridical._version import versions
 from veridical.combine import label_free_combiners
 from veridical.errors import AbsentSourceWarning, ParameterError
 from veridical.evaluation.engine import Engine, Shared, Split, half_split
-from veridical.evaluation.facts import DataFacts, labelled
+from veridical.evaluation.facts import DataFacts, labelled, names_of_sources
 from veridical.evaluation.methods import MEMBERS, Method, resolve_methods
 from veridical.evaluation.notes import notes_on
 from veridical.evaluation.outcomes import Indices, Outcome
@@ -79,7 +79,7 @@ class MethodScores:
 
 @dataclass(frozen=True)
 class Evaluation(TableResult):
-    """The result of :func:`evaluate`; tables, reports and ``--json`` are made from it.
+    """The result of :func:`evaluate`; tables, reports and JSON are made from it.
 
     Attributes
     ----------
@@ -181,31 +181,17 @@ def _row(title: str, values: dict[str, float], gap: float) -> list[str]:
 
 def score(outcome: Outcome, reference: Labels, **options: Any) -> MethodScores:
     """The scores of a method's distributions; ``reference`` are the mean's labels, ``options`` go to the summary."""
-    return _scores_of(
-        outcome.method.name, outcome.method.title, outcome.vectors, outcome.vector_labels, reference, options
-    )
+    changed = int((outcome.vector_labels != reference).sum())
+    return _scores_of(outcome.method.name, outcome.method.title, outcome.vectors, changed, options)
 
 
 def _scores_of(
-    name: str,
-    title: str,
-    sample: Sample,
-    prediction: Labels,
-    reference: Labels,
-    options: dict[str, Any],
-    is_source: bool = False,
+    name: str, title: str, sample: Sample, n_changed: int, options: dict[str, Any], is_source: bool = False
 ) -> MethodScores:
     summary = summary_of(sample, **options)
-    mean_confidence = float(sample.confidence.mean()) if len(sample) else float("nan")
-    return MethodScores(
-        method=name,
-        title=title,
-        summary=summary,
-        mean_confidence=mean_confidence,
-        gap=mean_confidence - summary["accuracy"].value,
-        labels_changed=int((prediction != reference).sum()),
-        is_source=is_source,
-    )
+    confidence = float(sample.confidence.mean()) if len(sample) else float("nan")
+    gap = confidence - summary["accuracy"].value
+    return MethodScores(name, title, summary, confidence, gap, n_changed, is_source)
 
 
 @also_out_of_memory(maps=True)
@@ -382,17 +368,13 @@ def _protocol(held_out: bool, n_periods: int) -> str:
 
 def _score_sources(engine: Engine, split: Split, reference: Labels, options: dict[str, Any]) -> list[MethodScores]:
     predictions = engine.predictions
-    names = predictions.source_names or tuple(f"source {s}" for s in range(predictions.n_sources))
     scores = []
-    for s, (name, outcome) in enumerate(zip(names, engine.sources, strict=True)):
+    for s, (name, outcome) in enumerate(zip(names_of_sources(predictions), engine.sources, strict=True)):
         part = outcome.among(split.scored_on, predictions.n_samples)
         if not part.samples.size:
             warnings.warn(f"{name} has no prediction for any sample; it has no row.", AbsentSourceWarning, stacklevel=4)
             continue
         assert part.vectors is not None
-        scores.append(
-            _scores_of(
-                f"source:{s}", name, part.vectors, part.prediction, reference[part.samples], options, is_source=True
-            )
-        )
+        changed = int((part.prediction != reference[part.samples]).sum())
+        scores.append(_scores_of(f"source:{s}", name, part.vectors, changed, options, is_source=True))
     return scores

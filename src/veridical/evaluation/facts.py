@@ -60,7 +60,7 @@ class DataFacts:
             kind=predictions.kind,
             dtype=str(predictions.dtype),
             sha256="",
-            source_names=predictions.source_names or tuple(f"source {s}" for s in range(predictions.n_sources)),
+            source_names=names_of_sources(predictions),
             class_names=predictions.class_names or tuple(f"class {l}" for l in range(predictions.n_classes)),
         )
 
@@ -72,6 +72,11 @@ def _hash(predictions: Predictions) -> str:
     if predictions.labels is not None:
         digest.update(np.ascontiguousarray(predictions.labels).data)
     return digest.hexdigest()
+
+
+def names_of_sources(predictions: Predictions) -> tuple[str, ...]:
+    """The names of the sources, or their numbers."""
+    return predictions.source_names or tuple(f"source {s}" for s in range(predictions.n_sources))
 
 
 def labelled(predictions: Any, labels: Any, kind: InputKind | None, sources_axis: int | None) -> Predictions:

@@ -173,23 +173,20 @@ def inspect(
 
 def inspect_with_engine(engine: Engine, data: DataFacts | None = None, random_state: int = 0) -> Inspection:
     """:func:`inspect` of an engine's predictions."""
-    predictions, truth = engine.predictions, engine.combined("atde").truth
-    labels = np.full((predictions.n_sources, predictions.n_samples), -1, dtype=np.int64)
-    for s, outcome in enumerate(engine.sources):
-        labels[s, outcome.samples] = outcome.prediction
+    predictions, truth, labels = engine.predictions, engine.combined("atde").truth, engine.source_labels
     data = data or DataFacts.of(predictions)
     sources = tuple(
         SourceFacts(
             name=data.source_names[s],
-            accuracy=_share(labels[s], predictions.labels),
+            accuracy=_accuracy(labels[s], predictions.labels),
             mean_confidence=_mean(outcome.confidence),
             mean_reliability=_mean(truth.reliability[s, outcome.samples]),
-            agreement=_agreement(labels[s], truth.prediction),
+            agreement=_share(labels[s], truth.prediction),
             missing=int((labels[s] < 0).sum()),
         )
         for s, outcome in enumerate(engine.sources)
     )
-    agreement = tuple(tuple(_agreement(a, b) for b in labels) for a in labels)
+    agreement = tuple(tuple(_share(a, b) for b in labels) for a in labels)
     value = value_sources(engine, agreement, random_state)
     warnings = (*label_order_notes(engine.labelled), *_warnings(predictions, sources, agreement))
     return Inspection(data, sources, agreement, warnings, value)
@@ -199,24 +196,22 @@ def _mean(values: Array) -> float:
     return float(values.mean(dtype=np.float64)) if len(values) else float("nan")
 
 
-def _agreement(labels: Array, others: Array) -> float:
-    share = _share(labels, others)
-    return float("nan") if share is None else share
-
-
-def _share(labels: Array, others: Array | None) -> float | None:
-    """How often two label vectors agree, where both have a label."""
-    if others is None:
-        return None
+def _share(labels: Array, others: Array) -> float:
+    """How often two label vectors agree, where both have a label; NaN where there are no such samples."""
     both = (labels >= 0) & (others >= 0)
-    return float((labels[both] == others[both]).mean()) if both.any() else None
+    return _mean(labels[both] == others[both])
+
+
+def _accuracy(labels: Array, truth: Array | None) -> float | None:
+    share = float("nan") if truth is None else _share(labels, truth)
+    return None if np.isnan(share) else share
 
 
 def _warnings(
     predictions: Predictions, sources: tuple[SourceFacts, ...], agreement: tuple[tuple[float, ...], ...]
 ) -> list[str]:
     if predictions.n_samples == 0:
-        return ["There are no samples: nothing can be said about the sources."]
+        return ["There are no samples: nothing is known about the sources."]
     messages = []
     if predictions.n_sources == 1:
         messages.append("There is one source: truth discovery has nothing to compare, HV is 0 everywhere.")
@@ -228,8 +223,9 @@ def _warnings(
     if absent:
         n_rows = predictions.n_sources * predictions.n_samples
         messages.append(f"{absent} of {n_rows} rows are absent (all NaN) and will be left out.")
+    values = list(predictions)
     for s, row in enumerate(agreement):
-        twins = [t for t in range(s) if row[t] == 1.0 and _same_numbers(predictions, s, t)]
+        twins = [t for t in range(s) if row[t] == 1.0 and np.array_equal(values[s], values[t], equal_nan=True)]
         if twins:
             messages.append(f"{sources[s].name} and {sources[twins[0]].name} are identical: one of them adds nothing.")
     accuracies = [source.accuracy for source in sources if source.accuracy is not None]
@@ -241,8 +237,3 @@ def _warnings(
         if source.accuracy is not None and source.accuracy < 0.75 * middle
     ]
     return messages
-
-
-def _same_numbers(predictions: Predictions, s: int, t: int) -> bool:
-    values = list(predictions)
-    return np.array_equal(values[s], values[t], equal_nan=True)

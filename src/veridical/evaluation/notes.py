@@ -10,11 +10,13 @@ import numpy as np
 
 from veridical.calibrate import Calibrator
 from veridical.calibrate.fitting_data import FittingData
+from veridical.errors import LabelError
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.methods import Method
-from veridical.metrics.sample import Labels
+from veridical.predictions import Predictions
 from veridical.predictions.classes import UNKNOWN
 
+_QUESTION = "are the labels in the order of the predictions, and do they name the same classes?"
 #: With fewer samples an accuracy near chance says little.
 _LEAST_SAMPLES = 20
 #: An accuracy within so many standard errors of chance is not above it.
@@ -40,34 +42,38 @@ def notes_on(engine: Engine, methods: Sequence[Method | None]) -> tuple[str, ...
 def label_order_notes(engine: Engine) -> tuple[str, ...]:
     """That labels may be in another order: accuracy is that of chance although sources agree; empty otherwise."""
     predictions, labels = engine.predictions, engine.predictions.labels
-    if labels is None or predictions.n_sources < 2 or predictions.n_labelled < _LEAST_SAMPLES:
+    if labels is None or predictions.n_labelled < _LEAST_SAMPLES:
         return ()
     known = labels != UNKNOWN
     named, truth = engine.combined("mean").prediction[known], labels[known]
     shares = (np.bincount(column, minlength=predictions.n_classes) / len(truth) for column in (named, truth))
     accuracy, chance = float((named == truth).mean()), float(np.dot(*shares))
-    if accuracy > chance + _STANDARD_ERRORS * math.sqrt(chance * (1 - chance) / len(truth)):
+    margin = _STANDARD_ERRORS * math.sqrt(chance * (1 - chance) / len(truth))
+    if predictions.n_sources < 2 and accuracy < chance - 2 * margin:
+        return (f"Accuracy is {accuracy:.1%}, far below chance ({chance:.1%}): {_QUESTION}",)
+    if predictions.n_sources < 2 or accuracy > chance + margin:
         return ()
     agreement, by_chance = _agreement(engine)
     if agreement - by_chance < _LEAST_AGREEMENT * (1 - by_chance) or by_chance == 1:
         return ()
     return (
         f"Accuracy is {accuracy:.1%}, no better than chance, while the sources agree on {agreement:.0%} of the "
-        "samples: are the labels in the order of the predictions?",
+        f"samples: {_QUESTION}",
     )
+
+
+def check_label_order(predictions: Predictions) -> None:
+    """Refuse predictions whose labels seem to be in another order."""
+    for note in label_order_notes(Engine(predictions).labelled):
+        raise LabelError(f"{note}  Nothing was written.")
 
 
 def _agreement(engine: Engine) -> tuple[float, float]:
     """How often two sources name the same label, on average; and how often they would by chance."""
-    n_classes, n_samples = engine.predictions.n_classes, engine.predictions.n_samples
-    columns: list[Labels] = []
-    for source in engine.sources:
-        column = np.full(n_samples, -1, dtype=np.int64)
-        column[source.samples] = source.prediction
-        columns.append(column)
-    pairs = [(a == b)[(a >= 0) & (b >= 0)] for a, b in combinations(columns, 2)]
-    every = np.concatenate(columns)
-    shares = np.bincount(every[every >= 0], minlength=n_classes) / max((every >= 0).sum(), 1)
+    labels = engine.source_labels
+    pairs = [(a == b)[(a >= 0) & (b >= 0)] for a, b in combinations(labels, 2)]
+    present = labels[labels >= 0]
+    shares = np.bincount(present, minlength=engine.predictions.n_classes) / max(len(present), 1)
     return float(np.mean([pair.mean() for pair in pairs if len(pair)] or [0.0])), float(np.square(shares).sum())
 
 

@@ -11,15 +11,16 @@ from itertools import pairwise
 import numpy as np
 
 from veridical._parallel import run_blocks
-from veridical.combine.pools import fit_linear_pool, probabilities, sample_blocks
+from veridical.combine.in_memory import probabilities, sample_blocks
+from veridical.combine.linear_pool import fit_shares
 from veridical.evaluation.engine import Engine, half_split
+from veridical.evaluation.facts import names_of_sources
 from veridical.evaluation.outcomes import Indices
 from veridical.evaluation.source_value import LEAST_PROBABILITY, Effect, SourceValue, SourceValues, mean_is_better
 from veridical.metrics.groups import draw_counts
 from veridical.metrics.intervals import interval_of
 from veridical.metrics.resampling import run_draws
 from veridical.metrics.sample import Booleans, Floats
-from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.validation import Array
 
 _N_RESAMPLES, _LEVEL = 400, 0.95
@@ -28,7 +29,7 @@ _MOST_SUMS = 200_000_000
 
 
 def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_state: int = 0) -> SourceValues | None:
-    """What each source is worth; None without labels, with one source, or where a sample has no other source.
+    """The value of each source; None without labels, with one source, or where a sample has no other source.
 
     Weights, the best source and the subset are chosen on one random half of the samples and scored on the other.
 
@@ -45,9 +46,6 @@ def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_s
     n_sources = predictions.n_sources
     if predictions.labels is None or n_sources < 2 or predictions.n_labelled < 4:
         return None
-    if predictions.n_labelled < predictions.n_samples:
-        engine = engine.part(np.flatnonzero(predictions.labels != UNKNOWN))
-        predictions = engine.predictions
     split = half_split(predictions, random_state)
     assert split.fitted_on is not None
     assert split.scored_on is not None
@@ -55,7 +53,7 @@ def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_s
     prob, correct, mean_correct = _probabilities_of_labels(engine)
     if (np.isfinite(prob).sum(axis=0) < 2).any():
         return None
-    weights = fit_linear_pool(predictions.select(samples=fitted), engine.labels[fitted])
+    weights = fit_shares(predictions.select(samples=fitted), engine.labels[fitted])
     nll = _nll_of_mean(prob[:, scored])
     without = _nll_without(prob[:, scored]) - nll
     accuracy_without = correct[:, scored].astype(np.float64) - mean_correct[scored]
@@ -86,7 +84,7 @@ def value_sources(engine: Engine, agreement: Sequence[Sequence[float]], random_s
             agreement=mean_of_some(np.delete(agreement[s], s)),
             zeros=zeros[s],
         )
-        for s, name in enumerate(predictions.source_names or [f"source {s}" for s in range(n_sources)])
+        for s, name in enumerate(names_of_sources(predictions))
     )
     return SourceValues(
         sources=sources,

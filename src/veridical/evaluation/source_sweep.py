@@ -10,7 +10,7 @@ import numpy as np
 
 from veridical._parallel import run_blocks
 from veridical.combine import discover
-from veridical.combine.pools import probabilities
+from veridical.combine.in_memory import probabilities
 from veridical.evaluation.engine import Engine
 from veridical.metrics.sample import Sample
 from veridical.predictions.validation import Array

@@ -1,4 +1,4 @@
-"""What sources are worth, as a result: each alone, the mean without it, its learned weight, the smallest subset."""
+"""The value of sources, as a result: each alone, the mean without it, its learned weight, the smallest subset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from veridical._tables import TableResult
 LEAST_PROBABILITY = 1e-12
 #: Marks an NLL that is infinite without that, in tables and sentences.
 INFINITE = "†"
-#: What a 95% interval leaves out on each side.
+#: The share of draws beyond each end of a 95% interval.
 _TAIL = 0.025
 #: Names that a sentence lists.
 _MOST_NAMES = 5
@@ -48,7 +48,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class SourceValue:
-    """What one source is worth.
+    """The value of one source.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class SourceValue:
 
 @dataclass(frozen=True)
 class SourceValues(TableResult):
-    """What all sources are worth, on the half of the samples that nothing was chosen on.
+    """The value of all sources, on the half of the samples that nothing was chosen on.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class SourceValues(TableResult):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What to know about the sources, in plain words."""
+        """The results in plain words."""
         harm = self.harm_sentence and f"{self.harm_sentence[:-1]} ({self._harm()})."
         return tuple(filter(None, (self.best_sentence, self._subset_sentence(), harm, self._footnote())))
 
@@ -271,23 +271,22 @@ def mean_is_better(nll: Effect, accuracy: Effect) -> bool:
 
 def with_interval(effect: Effect, scale: float, digits: int) -> str:
     """A difference with its interval in brackets."""
-    value, low, high = (f"{scale * number:+.{digits}f}" for number in (effect.value, effect.low, effect.high))
-    return f"{value} ({low} to {high})"
+    return "{} ({} to {})".format(*_numbers(effect, scale, digits))
 
 
 def _range(effect: Effect, scale: float, digits: int) -> str:
     """A difference and its interval inside a bracket."""
-    value, low, high = (f"{scale * number:+.{digits}f}" for number in (effect.value, effect.low, effect.high))
-    return f"{value}, {low} to {high}"
+    return "{}, {} to {}".format(*_numbers(effect, scale, digits))
+
+
+def _numbers(effect: Effect, scale: float, digits: int) -> list[str]:
+    return [f"{scale * number:+.{digits}f}" for number in (effect.value, effect.low, effect.high)]
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = (
-        list(names)
-        if len(names) <= _MOST_NAMES
-        else [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1} more"]
-    )
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    if len(names) > _MOST_NAMES:
+        names = [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1} more"]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def in_percent(value: float | None, digits: int) -> str:

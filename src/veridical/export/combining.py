@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from veridical.combine.across_samples.factor import COPIES
 from veridical.combine.across_samples.weights import counted_sources, is_mean
-from veridical.combine.combiner import Combiner
-from veridical.combine.pools import FLOORS
+from veridical.combine.base import Combiner
+from veridical.combine.log_pool import FLOORS
 from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS
 from veridical.combine.truth_discovery import make_options
@@ -246,7 +246,7 @@ class CombinedSources:
 
 def combine(combiner: Combiner, sources: Sources) -> CombinedSources:
     """The sources combined as a calibrator combines them."""
-    name, weights, dependence = combiner.name, combiner.weights, combiner.dependence
+    name, weights, dependence = combiner.name, *(getattr(combiner, name, None) for name in ("weights", "dependence"))
     if name == "mean" or (weights is not None and dependence is not None and is_mean(weights, dependence)):
         return CombinedSources(sources.mean, sources.label, sources)
     if name in ("tde", "atde"):
@@ -260,15 +260,16 @@ def combine(combiner: Combiner, sources: Sources) -> CombinedSources:
 
 def _weighted(combiner: Combiner, sources: Sources) -> tuple[Tensor, Any]:
     """A pool or the consensus, and with which weights truth is discovered on it."""
-    weights: Any = combiner.weights
+    state: Any = combiner
+    weights: Any = state.weights
     if combiner.name == "linear-pool":
         return sources.weighted(weights), None
-    if combiner.dependence is not None:
-        return _consensus(weights, combiner.dependence, sources), counted_sources(weights, combiner.dependence)
-    floor: Any = combiner.floor
+    if combiner.name != "log-pool":
+        return _consensus(weights, state.dependence, sources), counted_sources(weights, state.dependence)
+    floor: Any = state.floor
     exponents = sources.of_present(weights).unsqueeze(-1)
     logs = (sources.logs(floor) * exponents).sum(1, keepdims=False)
-    return (logs + sources.plain_mean.at_least(floor).log() * combiner.mean_weight).softmax(), None
+    return (logs + sources.plain_mean.at_least(floor).log() * state.mean_weight).softmax(), None
 
 
 def _consensus(weights: Floats, dependence: Floats, sources: Sources) -> Tensor:

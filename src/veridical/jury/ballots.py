@@ -18,6 +18,7 @@ from veridical.jury.ids import as_id, in_order
 from veridical.predictions.arrays import as_array, is_missing
 from veridical.predictions.sample_ids import check_sample_ids
 from veridical.predictions.validation import as_numbers, check_names, entries_of
+from veridical.predictions.votes import DEFAULT_SPELLING, Spelling
 
 #: More names than this are not classes.
 MOST_CLASSES = 1 << 20
@@ -107,16 +108,21 @@ def _notes_on_items(item_ids: Sequence[str], answered: Indices) -> list[str]:
 
 
 def ballots_of_labels(
-    labels: Any, class_names: Sequence[str] | None, source_names: Sequence[str] | None, item_ids: Sequence[Any] | None
+    labels: Any,
+    class_names: Sequence[str] | None,
+    source_names: Sequence[str] | None,
+    item_ids: Sequence[Any] | None,
+    spelling: Spelling = DEFAULT_SPELLING,
 ) -> Ballots:
     """Ballots of an array (S, N): places of classes, -1 where a source has no vote; or names of classes, "" there."""
     array = as_array(labels, "the votes", "give one label per source and item, shape (S, N)")
     if array.ndim != 2 or not array.size:
         raise ShapeError(f"the votes have shape {array.shape}; give one label per source and item, shape (S, N).")
+    notes: list[str] = []
     if array.dtype.kind in "US" or array.dtype.kind == "O":
         if class_names is None:
             _reject_rows_of_a_table(array)
-        array, class_names = _places_of(array, class_names)
+        array, class_names, notes = _places_of(array, class_names, spelling)
     numbers = as_numbers(array, "the votes")
     if numbers.dtype.kind not in "iu":
         raise LabelError(f"the votes have dtype {numbers.dtype}; give integers, with -1 where a source has no vote.")
@@ -142,7 +148,7 @@ def ballots_of_labels(
         np.ones(len(items)),
     )
     classes = [str(l) for l in range(n_classes)] if class_names is None else [*class_names]
-    return make_ballots(entries, ids, names, classes)
+    return make_ballots(entries, ids, names, classes, notes)
 
 
 def _reject_rows_of_a_table(array: npt.NDArray[Any]) -> None:
@@ -159,23 +165,25 @@ def _reject_rows_of_a_table(array: npt.NDArray[Any]) -> None:
     )
 
 
-def _places_of(array: npt.NDArray[Any], class_names: Sequence[str] | None) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Names of classes as places; "" and None are -1."""
-    texts = [[as_id(label) for label in row] for row in array.tolist()]
-    names = [*class_names] if class_names is not None else in_order({text for row in texts for text in row} - {""})
+def _places_of(
+    array: npt.NDArray[Any], class_names: Sequence[str] | None, spelling: Spelling
+) -> tuple[npt.NDArray[np.int64], list[str], list[str]]:
+    """Names of classes as places, -1 for abstentions; the names of all classes; notes."""
+    labels, notes = spelling.read([as_id(label) for label in array.ravel().tolist()], class_names)
+    names = [*class_names] if class_names is not None else in_order({*labels} - {""})
     places = {name: l for l, name in enumerate(names)} | {"": -1}
-    for s, row in enumerate(texts):
-        for n, text in enumerate(row):
-            if text not in places:
-                raise LabelError(
-                    f"the vote of source {s} on item {n} is {text!r}, and the classes are: {', '.join(names)[:200]}."
-                )
-    return np.array([[places[text] for text in row] for row in texts], np.int64), names
+    unknown = next((place for place, label in enumerate(labels) if label not in places), None)
+    if unknown is not None:
+        s, n = divmod(unknown, array.shape[1])
+        raise LabelError(
+            f"the vote of source {s} on item {n} is {labels[unknown]!r}, and the classes are: {', '.join(names)[:200]}."
+        )
+    return np.array([places[label] for label in labels], np.int64).reshape(array.shape), names, notes
 
 
 def ballots_of_predictions(predictions: Any) -> Ballots:
     """Ballots of probability vectors: a vote is a share for each class."""
-    from veridical.combine.pools import probabilities
+    from veridical.combine.in_memory import probabilities
 
     n_sources, n_items, n_classes = predictions.n_sources, predictions.n_samples, predictions.n_classes
     probs = probabilities(predictions, slice(0, n_items))

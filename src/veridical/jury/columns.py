@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
 from veridical.errors import FileFormatError, LabelError, ParameterError, ShapeError, shown
 from veridical.jury.ids import as_id
-from veridical.predictions.files.csv_rows import open_csv
-from veridical.predictions.files.file_checks import check_is_file
-from veridical.predictions.files.format_parquet import read_all_columns
+from veridical.predictions.files.contents import check_distinct
+from veridical.predictions.files.formats import format_with, suffixes_with
 from veridical.predictions.votes import CONFIDENCE as CONFIDENCE
 from veridical.predictions.votes import ITEM as ITEM
 from veridical.predictions.votes import LABEL as LABEL
@@ -26,56 +24,31 @@ RESERVED = (*ITEM, *_WEAK[ITEM], *SOURCE, *LABEL, *CONFIDENCE)
 Columns = Mapping[str, Sequence[Any]]
 
 
-def read_columns(path: Path) -> dict[str, list[Any]]:
+def read_columns(path: Path) -> dict[str, list[str]]:
     """All columns of a table of votes, by name."""
     return _read(path, "a table of votes", "one row per vote, with the columns item, source and label")
 
 
-def read_gold_columns(path: Path) -> dict[str, list[Any]]:
+def read_gold_columns(path: Path) -> dict[str, list[str]]:
     """All columns of a table of known answers, by name."""
     return _read(path, "a table of gold labels", "one row per known answer, with the columns item and label")
 
 
-def _read(path: Path, what: str, rows: str) -> dict[str, list[Any]]:
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise FileFormatError(f"{path} has the suffix {path.suffix!r}; {what} is a {' or '.join(_READERS)}.")
-    check_is_file(path, what)
-    columns = reader(path)
+def _read(path: Path, what: str, rows: str) -> dict[str, list[str]]:
+    format = format_with("read_table", path)
+    if format is None:
+        suffixes = " or ".join(suffixes_with("read_table"))
+        raise FileFormatError(f"{path} has the suffix {path.suffix!r}; {what} is a {suffixes}.")
+    columns: dict[str, list[str]] = format.read_table(path, lambda names: ([], names)).text
     if not columns or not len(next(iter(columns.values()))):
         raise FileFormatError(f"{path} has no rows; write {rows}.")
     return columns
 
 
-def _read_csv(path: Path) -> dict[str, list[Any]]:
-    same: dict[str, str] = {}  # one copy of each text, however many rows hold it
-    with open_csv(path) as (names, rows):
-        _check_names(names, path)
-        columns: list[list[str]] = [[] for _ in names]
-        for _, row in rows:
-            for column, cell in zip(columns, row, strict=True):
-                column.append(same.setdefault(cell, cell))
-    return dict(zip(names, columns, strict=True))
-
-
-def _check_names(names: Sequence[str], path: Path) -> None:
-    repeated, count = Counter(names).most_common(1)[0] if names else ("", 0)
-    if count > 1:
-        raise FileFormatError(f"{path} has two columns called {repeated!r}; give each column its own name.")
-
-
-def _read_parquet(path: Path) -> dict[str, list[Any]]:
-    names, columns = read_all_columns(path)
-    _check_names(names, path)
-    return dict(zip(names, columns, strict=True))
-
-
 def columns_of_frame(frame: Any) -> dict[str, list[Any]]:
     """The columns of a pandas DataFrame."""
+    check_distinct(list(map(str, frame.columns)), "the data frame")
     return {str(name): frame[name].tolist() for name in frame.columns}
-
-
-_READERS: dict[str, Callable[[Path], dict[str, list[Any]]]] = {".csv": _read_csv, ".parquet": _read_parquet}
 
 
 def column(columns: Columns, names: tuple[str, ...], where: str) -> Sequence[Any]:

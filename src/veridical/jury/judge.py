@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from veridical._progress import Progress, check_progress
 from veridical.combine import Consensus
 from veridical.combine.across_samples.votes import consensus_of_votes
 from veridical.combine.combined import Floats, Labels
@@ -19,7 +18,7 @@ from veridical.jury.ballots import Ballots, ballots_of_labels, ballots_of_predic
 from veridical.jury.columns import columns_of_frame, read_columns
 from veridical.jury.dawid_skene import fit_dawid_skene
 from veridical.jury.findings import find_jurors_to_check, notes_on_findings
-from veridical.jury.gold import LEAST_GOLD, GoldChoice, calibrate_on_gold
+from veridical.jury.gold import LEAST_GOLD, GoldChoice, View, calibrate_on_gold
 from veridical.jury.jurors import describe_jurors, is_counted
 from veridical.jury.known_answers import match_gold, read_gold, warn_of_gold
 from veridical.jury.notes import (
@@ -33,9 +32,7 @@ from veridical.jury.result import JuryResult
 from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
 from veridical.predictions.validation import check_seed
-
-#: Steps that are reported.
-_STEPS = 4
+from veridical.predictions.votes import Spelling
 
 
 def judge(
@@ -45,9 +42,10 @@ def judge(
     classes: Sequence[str] | None = None,
     source_names: Sequence[str] | None = None,
     item_ids: Sequence[Any] | None = None,
+    normalize: bool = False,
+    abstain: Sequence[str] = (),
     random_state: int = 0,
     n_threads: int | None = None,
-    progress: Progress | None = None,
 ) -> JuryResult:
     """The consensus of jurors who vote: an answer, a confidence and a distribution per item.
 
@@ -68,13 +66,14 @@ def judge(
         All classes in order; by default those that have votes.  A known answer of another class is an error.
     source_names, item_ids : sequences, optional
         For arrays, which have no names.
+    normalize : bool
+        Read labels that differ only by case, spaces or final dots as one class.  By default a note lists them.
+    abstain : sequence of str
+        Labels that are abstentions, beside empty ones, n/a, nan, none and null (which may be named in ``classes``).
     random_state : int
         Decides the folds of the cross-validation on known answers.
     n_threads : int, optional
         Results do not depend on it.
-    progress : callable, optional
-        Called as ``progress(done, total, what)`` before each step.  All pairs of jurors are compared, which takes
-        minutes where there are thousands.
 
     Returns
     -------
@@ -102,23 +101,18 @@ def judge(
     '0'
     """
     check_seed(random_state)
-    report = check_progress(progress)
-    report(0, _STEPS, "read the votes")
-    known = read_gold(gold)
-    ballots = _read_votes(votes, classes, source_names, item_ids)
-    report(1, _STEPS, f"compare {len(ballots.source_names):,} jurors")
+    known, spelling = read_gold(gold), Spelling(normalize, abstain)
+    ballots = _read_votes(votes, classes, source_names, item_ids, spelling)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CampsWarning)
         consensus = consensus_of_votes(ballots.votes, source_names=ballots.source_names, n_threads=n_threads)
     for warning in caught:
         warnings.warn(warning.message, stacklevel=2)
-    answers, notes_on_gold = match_gold(known, ballots)
+    answers, notes_on_gold = match_gold(known, ballots, spelling)
     notes_on_gold += notes_on_mismatch(ballots, consensus, answers)
     warn_of_gold(notes_on_gold)
-    report(2, _STEPS, "calibrate on known answers")
     probs, choice = _calibrated(ballots, consensus, answers, random_state)
     label = probs.argmax(axis=1) if choice is not None else consensus.prediction
-    report(3, _STEPS, "describe the jurors")
     pairs = pairs_of(ballots.votes, consensus.dependence)
     jurors = describe_jurors(ballots, consensus, pairs, answers[ballots.answered], n_threads)
     findings = find_jurors_to_check(ballots.votes, consensus, jurors, pairs, label, ballots.class_names)
@@ -131,7 +125,6 @@ def judge(
         *notes_on_different_answers(label, answers[ballots.answered]),
         note_on_confidence(choice, answers),
     ]
-    report(_STEPS, _STEPS, "done")
     counted = np.array([is_counted(juror) for juror in jurors])
     return JuryResult(
         ballots.item_ids,
@@ -155,6 +148,7 @@ def _read_votes(
     classes: Sequence[str] | None,
     source_names: Sequence[str] | None,
     item_ids: Sequence[Any] | None,
+    spelling: Spelling,
 ) -> Ballots:
     class_names = check_classes(classes)
     if isinstance(votes, (Ballots, Predictions)):
@@ -166,14 +160,14 @@ def _read_votes(
         return votes if isinstance(votes, Ballots) else ballots_of_predictions(votes)
     is_table = isinstance(votes, (str, os.PathLike, Mapping)) or hasattr(votes, "columns")
     if not is_table:
-        return ballots_of_labels(votes, class_names, source_names, item_ids)
+        return ballots_of_labels(votes, class_names, source_names, item_ids, spelling)
     if source_names is not None or item_ids is not None:
         raise ParameterError("a table names its items and sources; leave source_names and item_ids out.")
     if isinstance(votes, (str, os.PathLike)):
         path = Path(votes)
-        return ballots_of_table(read_columns(path), str(path), classes=class_names, files=[path])
+        return ballots_of_table(read_columns(path), str(path), classes=class_names, spelling=spelling, files=[path])
     columns = votes if isinstance(votes, Mapping) else columns_of_frame(votes)
-    return ballots_of_table(columns, "the table of votes", classes=class_names)
+    return ballots_of_table(columns, "the table of votes", classes=class_names, spelling=spelling)
 
 
 def _calibrated(
@@ -186,7 +180,8 @@ def _calibrated(
     if len(items) < LEAST_GOLD:
         return probs, None
     model = fit_dawid_skene(ballots.votes)
-    return calibrate_on_gold(probs, model.probs, items, own[items], random_state)
+    view = View.of(probs, model.probs, consensus.distinct_sources)
+    return calibrate_on_gold(view, items, own[items], random_state)
 
 
 def _answers(ballots: Ballots, consensus: Consensus, probs: Floats, label: Labels) -> dict[str, Any]:

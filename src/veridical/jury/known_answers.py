@@ -19,6 +19,7 @@ from veridical.jury.columns import answers_of, columns_of_frame, read_gold_colum
 from veridical.jury.ids import as_id, match_ids
 from veridical.predictions.arrays import as_array, is_whole_number
 from veridical.predictions.frames import index_of
+from veridical.predictions.votes import DEFAULT_SPELLING, Spelling
 
 #: Item -> answer, or one answer per item.
 KnownAnswers = Mapping[str, str] | Sequence[Any]
@@ -49,12 +50,16 @@ def _by_index(gold: Any) -> Any:
     return dict(zip(index, gold.tolist(), strict=True))
 
 
-def match_gold(known: KnownAnswers | None, ballots: Ballots) -> tuple[Labels, list[str]]:
+def match_gold(
+    known: KnownAnswers | None, ballots: Ballots, spelling: Spelling = DEFAULT_SPELLING
+) -> tuple[Labels, list[str]]:
     """(N,) known answers as places of classes, -1 elsewhere, and notes on ids that do not match as they are."""
     answers = np.full(len(ballots.item_ids), -1, np.int64)
     if known is None:
         return answers, []
     known = _by_item(known, ballots)
+    labels, _ = spelling.read([*known.values()], ballots.class_names)
+    known = {item: label for item, label in zip(known, labels, strict=True) if label}
     wanted = list(known)
     matched, as_numbers = match_ids(wanted, ballots.item_ids)
     absent = [item for item, place in zip(wanted, matched, strict=True) if place < 0]

@@ -9,19 +9,29 @@ from typing import Any
 import numpy as np
 
 from veridical._atomic import as_path
+from veridical._warn import warn_caller
 from veridical.combine.combined import Labels
-from veridical.errors import ParameterError, ShapeError, shown
+from veridical.errors import AmbiguousInputWarning, ParameterError, ShapeError, shown
 from veridical.jury.ballots import Ballots
-from veridical.jury.columns import read_columns
+from veridical.jury.columns import LABEL, column, has_column, read_columns
+from veridical.jury.ids import as_ids
 from veridical.jury.known_answers import KnownAnswers, match_gold, read_gold, warn_of_gold
 from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
 from veridical.predictions.classes import ClassIndices
+from veridical.predictions.votes import Spelling
 
 _MOST_NUMBERS = 1 << 29
 
 
-def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Sequence[str] | None = None) -> Predictions:
+def load_votes(
+    path: str | os.PathLike[str],
+    gold: Any = None,
+    *,
+    classes: Sequence[str] | None = None,
+    normalize: bool = False,
+    abstain: Sequence[str] = (),
+) -> Predictions:
     """A long table of votes (item, source, label) as :class:`veridical.Predictions`, one vector per source and item.
 
     Parameters
@@ -32,6 +42,8 @@ def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Seque
         Known answers; they become the labels.
     classes : sequence of str, optional
         All classes in order; by default those that have votes.  A known answer of another class is an error.
+    normalize, abstain
+        As in :func:`veridical.judge`.
 
     Returns
     -------
@@ -51,10 +63,14 @@ def load_votes(path: str | os.PathLike[str], gold: Any = None, *, classes: Seque
     """
     where = as_path(path)
     known = _answers(gold)
-    ballots = ballots_of_table(read_columns(where), str(where), classes=check_classes(classes), files=[where])
+    spelling, columns, names = Spelling(normalize, abstain), read_columns(where), check_classes(classes)
+    ballots = ballots_of_table(columns, str(where), classes=names, spelling=spelling, files=[where])
+    if has_column(columns, LABEL):
+        for note in spelling.read(as_ids(column(columns, LABEL, str(where))), names)[1]:
+            warn_caller(f"{where}: {note}", AmbiguousInputWarning)
     if known is None:
         return predictions_of(ballots)
-    answers, notes = match_gold(known, ballots)
+    answers, notes = match_gold(known, ballots, spelling)
     warn_of_gold(notes)
     return predictions_of(ballots, answers)
 

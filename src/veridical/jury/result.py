@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical._atomic import as_path, atomic_file
+from veridical._atomic import as_path
 from veridical._names import printable
 from veridical._outputs import check_outputs
 from veridical._tables import TableResult
@@ -24,6 +22,7 @@ from veridical.jury.gold import GoldChoice
 from veridical.jury.jurors import Juror, is_counted
 from veridical.jury.pairs import LEAST_VOTES, ErrorCorrelation
 from veridical.jury.tables import PROBABILITY
+from veridical.predictions.files.format_csv import CSV
 
 #: What a table shows where votes are too few, and what it means.
 UNKNOWN = "–"
@@ -205,20 +204,17 @@ class JuryResult(TableResult):
         with_gold = bool((self.gold >= 0).any())
         classes = [f"{PROBABILITY}{name}" for name in self.class_names]
         heading = ["item", "label", "confidence", "distinct_jurors", "votes", *["gold"] * with_gold, *classes]
-        with atomic_file(path) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(heading)
-            for n, item in enumerate(self.item_ids):
-                gold = self.class_names[self.gold[n]] if self.gold[n] >= 0 else ""
-                if self.label[n] < 0:
-                    writer.writerow([item, "", "", 0, 0, *[gold] * with_gold, *[""] * len(classes)])
-                    continue
-                figures = [f"{self.confidence[n]:.6g}", f"{self.distinct_jurors[n]:.4g}", int(self.n_votes[n])]
-                probs = [f"{p:.6g}" for p in self.probs[n]]
-                writer.writerow([item, self.class_names[self.label[n]], *figures, *[gold] * with_gold, *probs])
-            text.flush()
-            text.detach()
+        rows: list[list[str]] = []
+        for n, item in enumerate(self.item_ids):
+            gold = [self.class_names[self.gold[n]] if self.gold[n] >= 0 else ""] * with_gold
+            if self.label[n] < 0:
+                rows.append([item, "", "", "0", "0", *gold, *[""] * len(classes)])
+                continue
+            figures = [f"{self.confidence[n]:.6g}", f"{self.distinct_jurors[n]:.4g}", str(self.n_votes[n])]
+            probs = [f"{p:.6g}" for p in self.probs[n]]
+            rows.append([item, self.class_names[self.label[n]], *figures, *gold, *probs])
+        columns = list(zip(*rows, strict=True))
+        CSV.write_table(as_path(path), dict.fromkeys(heading, str), [columns], for_spreadsheets=True)
 
 
 def _agreement(juror: Juror) -> str:

@@ -35,6 +35,7 @@ from veridical.jury.columns import (
 )
 from veridical.jury.ids import as_id, as_ids, in_order
 from veridical.predictions.validation import check_names, entries_of
+from veridical.predictions.votes import DEFAULT_SPELLING, Spelling
 
 #: How far from one the probabilities of a row may sum.
 _SUM_TOLERANCE = 1e-3
@@ -49,6 +50,7 @@ def ballots_of_table(
     where: str,
     *,
     classes: Sequence[str] | None = None,
+    spelling: Spelling = DEFAULT_SPELLING,
     files: Sequence[Path] = (),
 ) -> Ballots:
     """Votes of a long table.
@@ -60,6 +62,8 @@ def ballots_of_table(
         What the table is called in a message.
     classes : sequence of str, optional
         All classes, in order; a vote for any other is an error.  By default the classes are those that have votes.
+    spelling : Spelling
+        Which labels are abstentions, and which are one.
     """
     check_lengths(columns, where)
     ids, names = (as_ids(column(columns, name, where)) for name in (ITEM, SOURCE))
@@ -71,7 +75,7 @@ def ballots_of_table(
     item_ids, items = _numbered(ids)
     source_names, sources = _numbered(names)
     if has_column(columns, LABEL):
-        class_names, rows, labels, values, notes = _labels(columns, where, classes)
+        class_names, rows, labels, values, notes = _labels(columns, where, classes, spelling)
     else:
         class_names, rows, labels, values, notes = _probabilities(columns, where, classes)
     notes += _repeated(items, sources, rows, item_ids, source_names)
@@ -98,9 +102,11 @@ def _numbered(names: Sequence[str]) -> tuple[list[str], Any]:
     return list(places), rows
 
 
-def _labels(columns: Columns, where: str, classes: Sequence[str] | None) -> tuple[list[str], Any, Any, Any, list[str]]:
+def _labels(
+    columns: Columns, where: str, classes: Sequence[str] | None, spelling: Spelling
+) -> tuple[list[str], Any, Any, Any, list[str]]:
     """Classes; row, label and value of each vote; notes."""
-    texts = as_ids(column(columns, LABEL, where))
+    texts, notes = spelling.read(as_ids(column(columns, LABEL, where)), classes)
     class_names = [*classes] if classes is not None else in_order({*texts} - {""})
     places = {name: l for l, name in enumerate(class_names)} | {"": -1}
     unknown = next((row for row, text in enumerate(texts) if text not in places), None)
@@ -112,7 +118,6 @@ def _labels(columns: Columns, where: str, classes: Sequence[str] | None) -> tupl
         )
     labels = np.fromiter((places[text] for text in texts), np.int64, len(texts))
     rows = np.flatnonzero(labels >= 0)
-    notes = []
     if len(rows) < len(labels):
         n = len(labels) - len(rows)
         notes.append(f"{n} row{'s have' if n > 1 else ' has'} no label: abstentions, which are not votes.")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from veridical.backends.foreign import Foreign, NeedsHostError, to_host
-from veridical.backends.truth import at_label, device_of, widest_float
-from veridical.combine.array_inputs import load, load_arrays
+from veridical.backends.namespace import at_label, device_of, widest_float
+from veridical.combine.sources import load, load_arrays
 from veridical.metrics.sample import Floats, Labels, Sample
 from veridical.metrics.uncertainty import PredictiveUncertainty
 from veridical.predictions.validation import check_labels
@@ -74,7 +74,7 @@ def predictive_uncertainty(
     loaded = load_arrays(foreign, kind, sources_axis, missing)
     xp = loaded.xp
     probs = widest_float(xp, loaded.probs)
-    n_present = xp.sum(xp.astype(loaded.present, probs.dtype), axis=0)
+    n_present = loaded.n_present
     total = xp.sum(_entropies(xp, xp.sum(probs, axis=0) / n_present[:, None]), axis=1)
     member = xp.sum(_entropies(xp, probs), axis=(0, 2)) / n_present
     information = total - member

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._parallel import run_blocks
+from veridical._warn import warn_caller
 from veridical.backends.foreign import NeedsHostError, as_foreign
-from veridical.errors import NotFiniteError, ShapeError
+from veridical.errors import AmbiguousInputWarning, NotFiniteError, ShapeError
 from veridical.metrics.groups import group_codes
 from veridical.predictions.arrays import holds_bfloat16
 from veridical.predictions.validation import (
@@ -242,6 +243,12 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats:
     2^-53 to 2^53.  Beyond these, no metric depends on the sum of the weights in a way that a float could show.
     """
     weight = check_weights(sample_weight, n_samples)
+    if n_samples > 1 and abs(weight.sum() - 1) < 1e-6:
+        warn_caller(
+            "the sample weights sum to 1, and are read as those of one sample where a metric depends on how many there "
+            "are; multiply them by the number of samples.",
+            AmbiguousInputWarning,
+        )
     largest = float(weight.max())
     shares = weight / largest
     total = float(shares.sum())

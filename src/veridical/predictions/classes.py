@@ -14,13 +14,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import LabelError, shown
+from veridical._warn import warn_caller
+from veridical.errors import AmbiguousInputWarning, LabelError, ShapeError, shown
 from veridical.predictions.arrays import Array, is_missing, is_whole_number
 
 #: The label of a sample whose label is not known.
 UNKNOWN = -1
-#: Texts beside blank ones that say so.
-_UNKNOWN_TEXTS = ("nan",)
+#: Texts that say so, in any case; those that pandas reads as missing.
+BLANKS = ("", "nan", "-nan", "n/a", "na", "#n/a", "#na", "<na>", "none", "null", "nat")
+#: Names of columns that are about samples and are no classes unless they are chosen, in whatever case.
+NEVER_CLASSES = (
+    *("sample", "sample_id", "id", "image_id", "row_id", "index", "source", "group", "groups", "kind", "dtype"),
+    *("label", "labels", "target", "targets", "y_true", "true_label", "ground_truth", "fold", "split"),
+)
+#: How pandas calls an index without a name in a file.
+_INDEX = re.compile(r"Unnamed: \d+|__index_level_\d+__")
 #: More names than these are not listed.
 _MOST_NAMES = 10
 _NUMBER = re.compile(r"[+-]?([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
@@ -46,10 +54,7 @@ def is_whole(text: str) -> bool:
 
 def is_unknown(entry: Any) -> bool:
     """Whether an entry says that there is no label: blank, None, NaN or a missing value of pandas."""
-    if isinstance(entry, str):
-        text = entry.strip()
-        return not text or text.lower() in _UNKNOWN_TEXTS
-    return is_missing(entry)
+    return entry.strip().lower() in BLANKS if isinstance(entry, str) else is_missing(entry)
 
 
 def value_of(entry: Any) -> float | None:
@@ -226,6 +231,43 @@ def order_of_classes(names: Sequence[str] | None, wanted: Sequence[str] | None, 
     if len(order) == n_classes == len(set(order)):
         return order
     return None if is_named else list(range(n_classes))
+
+
+def is_class_column(name: str) -> bool:
+    """Whether a column may be a class, by its name."""
+    return name.lower() not in NEVER_CLASSES and _INDEX.fullmatch(name) is None
+
+
+def columns_of_classes(columns: Sequence[str], where: str) -> list[str]:
+    """The columns that may be classes; a warning names those that are left out."""
+    classes = list(filter(is_class_column, columns))
+    if len(classes) < len(columns):
+        left_out = [repr(name) for name in columns if not is_class_column(name)]
+        several = len(left_out) > 1
+        warn_caller(
+            f"{where}: column{'s' * several} {', '.join(left_out)} {'are' if several else 'is'} not read as a class; "
+            f"the classes are {ClassFinder(0, classes).listed()}.  Others are chosen with class_columns, and in data "
+            "frames with class_names.",
+            AmbiguousInputWarning,
+        )
+    return classes
+
+
+def order_of_columns(columns: Sequence[str] | None, wanted: Sequence[str], where: str) -> list[int] | None:
+    """The places of the wanted classes among a source's columns; None if they are in order already."""
+    order = None
+    if columns is None or len(columns) == len(wanted):
+        order = order_of_classes(columns, wanted, len(wanted))
+    if order is None:
+        own, others = set(columns or ()), set(wanted)
+        missing = [name for name in wanted if name not in own]
+        extra = [name for name in columns or () if name not in others]
+        problem = f"no column {missing[0]!r}" if missing else f"a column {extra[0]!r} that others lack"
+        raise ShapeError(
+            f"{where} has {problem}; all sources must have one column per class, and its columns are read as the "
+            f"classes {ClassFinder(0, columns).listed()}: choose with class_columns."
+        )
+    return None if order == list(range(len(order))) else order
 
 
 def _not_a_class(entry: Any, n: int, finder: ClassFinder) -> str:

@@ -253,6 +253,8 @@ class Predictions:
         columns: Any = self.values[..., order] if stacked else tuple(source[:, order] for source in self)
         result = self._derive(columns, self.source_names, None)
         result.class_names = names
+        if order != sorted(order):
+            result.input_kind = self.kind  # scores of the positive class alone would be those of another class
         if self.labels is not None:
             # -1, unknown, is the last entry.
             result.labels = np.append(np.argsort(order), UNKNOWN)[self.labels]
@@ -348,7 +350,7 @@ class Predictions:
     def _facts(self) -> list[str]:
         labelled = f"{self.n_labelled} of {self.n_samples} labelled"
         if self.n_labelled in (0, self.n_samples):
-            labelled = "unlabelled" if self.labels is None else "labelled"
+            labelled = "labelled" if self.n_labelled else "unlabelled"
         return [
             f"{self.n_sources} source{'s' * (self.n_sources != 1)}",
             f"{self.n_samples} sample{'s' * (self.n_samples != 1)}",

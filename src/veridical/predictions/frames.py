@@ -14,12 +14,13 @@ import numpy as np
 
 from veridical.errors import DtypeError, ShapeError
 from veridical.predictions.arrays import Array, is_missing
+from veridical.predictions.classes import columns_of_classes, is_counting, order_of_columns
 from veridical.predictions.sample_ids import check_sample_ids, places_of
 
 
 @dataclass
 class Frame:
-    """The numbers of a data frame (N, L), the names of its columns, and its index unless that only counts."""
+    """The numbers of a data frame (N, L), the names of its columns, and its index unless it only counts."""
 
     where: str
     values: Array
@@ -33,22 +34,38 @@ def is_frame(values: Any) -> bool:
 
 
 def index_of(values: Any) -> Any:
-    """The index of a data frame or a series, if it has one that is more than a count; lists have a method so called."""
+    """The index of a data frame or a series, unless it only counts from 0; lists have a method so called."""
     index = getattr(values, "index", None)
-    return None if callable(index) or type(index).__name__ == "RangeIndex" else index
+    if index is None or callable(index):
+        return None
+    return None if _counts(np.asarray(index)) else index
 
 
-def frame_of(s: int, frame: Any) -> Frame:
-    """The content of source ``s``, a data frame of numbers."""
+def _counts(ids: Array) -> bool:
+    """Whether ids are 0, 1, 2, ...: places, and no ids."""
+    return ids.dtype.kind in "iu" and np.array_equal(ids, np.arange(len(ids)))
+
+
+def frame_of(s: int, frame: Any, class_names: Sequence[str] | None) -> Frame:
+    """The classes of source ``s``, a data frame: its columns, those of ``class_names`` if it has more than these."""
     where = f"source {s}"
     columns = [str(name) for name in frame.columns]
+    if len(set(columns)) < len(columns):
+        raise ShapeError(f"{where} has two columns of one name; give each class its own column.")
+    chosen = set(class_names or ())
+    if chosen and chosen < set(columns):
+        classes = [name for name in columns if name in chosen]
+    else:
+        classes = columns_of_classes(columns, where)
+    if len(classes) < len(columns):
+        kept = set(classes)
+        frame = frame[[name for name in frame.columns if str(name) in kept]]
     values = np.asarray(frame.to_numpy())
     if values.dtype.kind not in "fiub":
         values = np.stack([_column_of(frame, name, where) for name in frame.columns], axis=1)
     index = index_of(frame)
-    if index is None:
-        return Frame(where, values, columns, None)
-    return Frame(where, values, columns, check_sample_ids(list(index), len(values), f"the index of {where}"))
+    ids = None if index is None else check_sample_ids(list(index), len(values), f"the index of {where}")
+    return Frame(where, values, classes, ids)
 
 
 def _column_of(frame: Any, name: Any, where: str) -> Array:
@@ -64,40 +81,28 @@ def _column_of(frame: Any, name: Any, where: str) -> Array:
 def matching_columns(frames: Sequence[Frame], class_names: Sequence[str] | None) -> list[str] | None:
     """Put the columns of all frames into one order, that of ``class_names`` or of the first; the names, if any."""
     order = list(class_names) if class_names is not None else frames[0].columns
-    if set(order) != set(frames[0].columns) and _count_only(frames[0].columns):
+    if set(order) != set(frames[0].columns) and is_counting(frames[0].columns):
         order = frames[0].columns  # columns without names are in the order of ``class_names``
     for frame in frames:
-        if len(set(frame.columns)) < len(frame.columns):
-            raise ShapeError(f"{frame.where} has two columns of one name; give each class its own column.")
-        missing = [name for name in order if name not in set(frame.columns)]
-        extra = [name for name in frame.columns if name not in set(order)]
-        if missing or extra:
-            problem = f"no column {missing[0]!r}" if missing else f"a column {extra[0]!r} that others lack"
-            raise ShapeError(f"{frame.where} has {problem}; all sources must have one column per class.")
-        if frame.columns != order:
-            place_of = {name: place for place, name in enumerate(frame.columns)}
-            frame.values, frame.columns = frame.values[:, [place_of[name] for name in order]], list(order)
-    return None if _count_only(order) else list(order)
-
-
-def _count_only(names: Sequence[str]) -> bool:
-    """Whether names are 0, 1, 2, ...: places, not names."""
-    return all(name == str(place) for place, name in enumerate(names))
+        places = order_of_columns(frame.columns, order, frame.where)
+        if places is not None:
+            frame.values = frame.values[:, places]
+    return None if is_counting(order) else list(order)
 
 
 def matching_rows(frames: Sequence[Frame]) -> Array | None:
-    """Put the rows of all frames into the order of the first one's index; that index, if there is one."""
-    first = frames[0]
-    for frame in frames:
-        if len(frame.values) != len(first.values):
+    """Put the rows of all frames into the order of the first one's index; that index, if there is one.
+
+    Frames whose index counts, or that have none, are numbered from 0.
+    """
+    first, *others = frames
+    ids = [np.arange(len(frame.values)) if frame.index is None else frame.index for frame in frames]
+    for frame, own in zip(others, ids[1:], strict=True):
+        if len(own) != len(ids[0]):
             raise ShapeError(
-                f"{frame.where} has {len(frame.values)} rows and {first.where} has {len(first.values)}; all sources "
-                "must predict the same samples."
+                f"{frame.where} has {len(own)} rows and {first.where} has {len(ids[0])}; all sources must predict the "
+                "same samples."
             )
-        if (frame.index is None) != (first.index is None):
-            with_index = frame.where if first.index is None else first.where
-            raise ShapeError(f"{with_index} has an index with names and others have none; give all the same index.")
-        if first.index is not None and frame.index is not None and not np.array_equal(frame.index, first.index):
-            places = places_of(first.index, frame.index, first.where, frame.where)
-            frame.values, frame.index = frame.values[places], first.index
+        if not np.array_equal(own, ids[0]):
+            frame.values = frame.values[places_of(ids[0], own, first.where, frame.where)]
     return first.index

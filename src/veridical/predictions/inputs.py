@@ -18,7 +18,7 @@ from veridical.errors import ConfidenceError, DtypeError, ParameterError, ShapeE
 from veridical.predictions.arrays import Array, as_numbers, is_whole_number
 from veridical.predictions.frames import Frame, frame_of, is_frame, matching_columns, matching_rows
 from veridical.predictions.sums import rounding_of
-from veridical.predictions.validation import InputKind, check_flag, check_names, renormalized, result_dtype
+from veridical.predictions.validation import InputKind, check_flag, check_names, entries_of, renormalized, result_dtype
 
 #: Dimensions that an array of one source may have: samples, or images of samples, and classes.
 _PLAIN, _DENSE = 2, 4
@@ -110,7 +110,9 @@ def _read_sources(
             f"source {frames.index(not frames[0])} is not a data frame and others are; give all sources the same type."
         )
     if all(frames):
-        return _read_frames([frame_of(s, source) for s, source in enumerate(sources)], source_names, kind, class_names)
+        chosen = None if class_names is None else list(map(str, entries_of(class_names, "class names are")))
+        tables = [frame_of(s, source, chosen) for s, source in enumerate(sources)]
+        return _read_frames(tables, source_names, kind, class_names)
     arrays = []
     for s, source in enumerate(sources):
         array = as_numbers(source, f"source {s}")

@@ -14,9 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._warn import warn_caller
-from veridical.errors import FileFormatError, InvalidInputError, LabelError, UnmatchedIdWarning, shown
+from veridical.errors import (
+    AmbiguousInputWarning,
+    FileFormatError,
+    InvalidInputError,
+    LabelError,
+    UnmatchedIdWarning,
+    shown,
+)
 from veridical.predictions.arrays import Array, as_array, is_whole_number
-from veridical.predictions.classes import UNKNOWN, ClassIndices, class_indices, is_whole
+from veridical.predictions.classes import UNKNOWN, ClassIndices, class_indices, is_whole, value_of
 from veridical.predictions.frames import index_of, is_frame
 
 #: What to say where labels are needed.
@@ -56,26 +63,45 @@ class Samples:
 def resolve_labels(labels: Any, samples: Samples) -> npt.NDArray[np.int64]:
     """(N,) indices of classes, or -1 where a label is not known: blank, None, NaN or -1."""
     if isinstance(labels, ClassIndices):
-        samples, labels = replace(samples, class_names=None), labels.indices
+        return class_indices(_one_each(labels.indices, samples), samples.n_classes, None)
     if is_frame(labels):
         raise LabelError("labels are a data frame; give one of its columns, for example frame['label'].")
     table = _as_table(labels, samples)
     if table is not None and table.swapped is not None:
         table = _with_matching_ids(table, table.swapped, samples)
-    if table is not None and (isinstance(labels, Mapping) or not _is_in_order(table, samples)):
-        return _join(table, class_indices(_array_of(table.labels), samples.n_classes, samples.class_names), samples)
     array = _array_of(labels if table is None else table.labels)
-    if len(samples.shape) > 1 and array.shape == samples.shape:  # one label per pixel
-        array = array.reshape(-1)
-    if array.ndim != 1:
+    is_joined = table is not None and (isinstance(labels, Mapping) or not _is_in_order(table, samples))
+    array = array if is_joined else _one_each(array, samples)
+    indices = class_indices(array, samples.n_classes, samples.class_names)
+    _warn_of_signs(array, indices, samples.n_classes)
+    return _join(table, indices, samples) if table is not None and is_joined else indices
+
+
+def _one_each(labels: Array, samples: Samples) -> Array:
+    """One label per sample, or per pixel, on one axis."""
+    if len(samples.shape) > 1 and labels.shape == samples.shape:
+        labels = labels.reshape(-1)
+    if labels.ndim != 1:
         raise LabelError(
-            f"labels have shape {array.shape}; give one integer per sample, shape {_listed(samples.shape)}."
+            f"labels have shape {labels.shape}; give one integer per sample, shape {_listed(samples.shape)}."
         )
-    if array.shape[0] != samples.n_samples:
+    if labels.shape[0] != samples.n_samples:
         raise LabelError(
-            f"there are {array.shape[0]} labels for {samples.n_samples} samples; give one label per sample."
+            f"there are {labels.shape[0]} labels for {samples.n_samples} samples; give one label per sample."
         )
-    return class_indices(array, samples.n_classes, samples.class_names)
+    return labels
+
+
+def _warn_of_signs(labels: Array, indices: npt.NDArray[np.int64], n_classes: int) -> None:
+    """Warn of labels of two classes that are -1 and 1, of which -1 is read as not known."""
+    if n_classes != 2 or not labels.size or (indices.min(), indices.max()) != (UNKNOWN, 1) or not indices.all():
+        return
+    if set(map(value_of, set(labels.tolist()))) == {-1, 1}:
+        warn_caller(
+            "the labels of two classes are -1 and 1, and -1 is read as a label that is not known; if it is a class, "
+            "give 0 and 1: (labels > 0).astype(int).",
+            AmbiguousInputWarning,
+        )
 
 
 def _with_matching_ids(table: LabelTable, swapped: LabelTable, samples: Samples) -> LabelTable:
@@ -106,10 +132,27 @@ def _as_table(labels: Any, samples: Samples) -> LabelTable | None:
         return labels
     if isinstance(labels, Mapping):
         return LabelTable(list(labels), _objects(list(labels.values())))
+    ids = _index_of_labels(labels, samples)
+    return None if ids is None else LabelTable(ids, np.asarray(labels), "the index of labels")
+
+
+def _index_of_labels(labels: Any, samples: Samples) -> list[Any] | None:
+    """The index of a series, where samples have ids to join it with; one that counts, only if it has all the ids."""
+    if samples.ids is not None:
+        index = index_of(labels)
+        if index is not None:
+            return list(index)
+        counts = hasattr(labels, "index") and not callable(labels.index) and samples.ids.dtype.kind == "i"
+        within = counts and bool(((samples.ids >= 0) & (samples.ids < len(labels))).all())
+        return list(range(len(labels))) if within else None
     index = index_of(labels)
-    if index is None or samples.ids is None:
-        return None
-    return LabelTable(list(index), np.asarray(labels), "the index of labels")
+    if index is not None and sorted(map(str, index)) == sorted(map(str, range(samples.n_samples))):
+        warn_caller(
+            "the index of labels is in another order than 0, 1, 2, ..., and the predictions have no sample ids to join "
+            "it with: labels are taken in their own order.",
+            UnmatchedIdWarning,
+        )
+    return None
 
 
 def _objects(entries: list[Any]) -> Array:

@@ -1,15 +1,19 @@
-"""Votes as predictions: a source that names a class puts all probability on it."""
+"""Votes: how their labels are read, and votes as predictions, where a source puts all probability on a class."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections import Counter
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from veridical.errors import LabelError, ParameterError, ShapeError, shown
-from veridical.predictions.arrays import Array, as_array, is_whole_number
-from veridical.predictions.validation import check_names
+from veridical._warn import warn_caller
+from veridical.errors import AmbiguousInputWarning, LabelError, ParameterError, ShapeError, shown
+from veridical.predictions.arrays import Array, as_array, is_missing, is_whole_number
+from veridical.predictions.classes import is_unknown
+from veridical.predictions.validation import check_flag, check_names, entries_of
 
 #: What the columns of a table of votes may be called.
 ITEM = ("item", "sample", "task", "question")
@@ -19,6 +23,63 @@ CONFIDENCE = ("confidence",)
 
 #: More numbers than this are not made of votes: they are mostly absent where there are so many.
 _MOST_NUMBERS = 1 << 29
+#: Labels in several spellings that a note lists.
+_MOST_LISTED = 5
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """Which labels of votes are abstentions, and which are one class.
+
+    Parameters
+    ----------
+    normalize : bool
+        Whether labels that differ by case, spaces or final dots are one class, by its most frequent name.
+    abstain : sequence of str
+        Labels that are abstentions, beside blank ones; in any spelling.
+    """
+
+    normalize: bool = False
+    abstain: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        check_flag(self.normalize, "normalize")
+        words = [_plain(str(word)) for word in entries_of(self.abstain, "abstain is")]
+        object.__setattr__(self, "abstain", words)
+
+    def read(self, labels: Sequence[str], classes: Sequence[str] | None = None) -> tuple[list[str], list[str]]:
+        """The class of each label, "" for abstentions, and notes; the name of one of ``classes`` always counts."""
+        counts = Counter(labels)
+        names = {name: name for name in classes or ()}
+        spellings: dict[str, list[str]] = {}
+        for label in sorted(counts, key=lambda label: (label not in names, -counts[label], label)):
+            if label in names or not (is_unknown(label) or _plain(label) in self.abstain):
+                spellings.setdefault(_plain(label), []).append(label)
+        several = [own for own in spellings.values() if len(own) > 1]
+        if self.normalize:
+            wanted = {_plain(name): name for name in names}
+            for plain, own in spellings.items():
+                names |= {label: names.get(label) or wanted.get(plain, own[0]) for label in own}
+        else:
+            names |= {label: label for own in spellings.values() for label in own}
+        return [names.get(label, "") for label in labels], self._notes(several, counts)
+
+    def _notes(self, several: Sequence[Sequence[str]], counts: Mapping[str, int]) -> list[str]:
+        if not several:
+            return []
+        groups = [", ".join(f"{label!r} ({counts[label]:,})" for label in own) for own in several]
+        listed = "; ".join(groups[:_MOST_LISTED])
+        more = f"; and {len(several) - _MOST_LISTED} more" * (len(several) > _MOST_LISTED)
+        end = "they are read as one" if self.normalize else "they count as different classes, which normalize makes one"
+        return [f"labels that differ only by case, spaces or final dots: {listed}{more}; {end}."]
+
+
+DEFAULT_SPELLING = Spelling()
+
+
+def _plain(label: str) -> str:
+    """A label without what its spellings differ by."""
+    return " ".join(label.split()).casefold().rstrip(". ")
 
 
 def vectors_of_votes(
@@ -60,18 +121,22 @@ def vectors_of_votes(
 
 
 def _places(array: Array, class_names: Sequence[str] | None) -> tuple[Array, list[str]]:
-    texts = np.array([["" if cell is None else str(cell).strip() for cell in row] for row in array.tolist()])
-    names = sorted({*texts.ravel().tolist()} - {""}) if class_names is None else [*class_names]
+    """Names of classes as places, and the names of all classes."""
+    texts = ["" if is_missing(cell) else str(cell).strip() for cell in array.ravel().tolist()]
+    labels, notes = DEFAULT_SPELLING.read(texts, class_names)
+    for note in notes:
+        warn_caller(note, AmbiguousInputWarning)
+    names = sorted({*labels} - {""}) if class_names is None else [*class_names]
     if len(names) < 2:
         raise LabelError(f"the votes name {len(names)} class; give all classes as class_names.")
     places = {name: l for l, name in enumerate(names)} | {"": -1}
-    unknown = [(s, n) for s, row in enumerate(texts) for n, text in enumerate(row) if text not in places]
-    if unknown:
-        s, n = unknown[0]
+    unknown = next((place for place, label in enumerate(labels) if label not in places), None)
+    if unknown is not None:
+        s, n = divmod(unknown, array.shape[1])
         raise LabelError(
-            f"source {s}, sample {n}: the vote is {str(texts[s, n])!r}, and the classes are {', '.join(names)[:200]}."
+            f"source {s}, sample {n}: the vote is {labels[unknown]!r}, and the classes are {', '.join(names)[:200]}."
         )
-    return np.array([[places[text] for text in row] for row in texts.tolist()], np.int64), names
+    return np.array([places[label] for label in labels], np.int64).reshape(array.shape), names
 
 
 def is_header_of_votes(names: Sequence[str]) -> bool:

@@ -12,8 +12,7 @@ from veridical._extras import require
 from veridical.backends.foreign import to_tensor
 from veridical.calibrate import Calibrator
 from veridical.calibrate.on_arrays import answer_arrays
-from veridical.combine.array_inputs import load
-from veridical.combine.on_arrays import CombinedArrays
+from veridical.combine.sources import load
 from veridical.errors import ParameterError, ShapeError, failures_of_model, shown
 from veridical.predictions import Predictions
 from veridical.predictions.validation import KINDS, as_numbers, check_choice, check_type, entries_of
@@ -89,7 +88,7 @@ class CalibratedEnsemble(nn.Module):
                 f"and the networks' scores have shape {tuple(scores.shape)}; fit one for them."
             )
         loaded = load(self._namespace, scores, self.kind, "raise", traced=True)
-        combined = CombinedArrays(loaded, calibrator.combiner_, missing="raise")
+        combined = calibrator.combiner_.combine_arrays(loaded)
         return answer_arrays(calibrator, combined, answer)  # type: ignore[no-any-return]
 
     @torch.no_grad()

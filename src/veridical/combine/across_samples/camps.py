@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +20,8 @@ from veridical.combine.across_samples.factor import (
     suspected_copies,
     updated_loadings,
 )
-from veridical.combine.combined import Floats
+from veridical.combine.truth import Floats
+from veridical.errors import CampsWarning
 from veridical.predictions.validation import Array
 
 Sources = npt.NDArray[np.intp]
@@ -207,6 +210,24 @@ class CampWeights(NamedTuple):
     skill: Floats
     weights: Floats
     dependence: Floats
+
+    def names(self, source_names: Sequence[str] | None) -> tuple[str, ...]:
+        """What the members are called; their numbers where sources have no names."""
+        return tuple(str(s) if source_names is None else source_names[s] for s in self.members.tolist())
+
+
+def warn_of_camps(source_names: Sequence[str] | None, camps: tuple[CampWeights, ...], stacklevel: int = 3) -> None:
+    """Say which sources are in which camp, if there are camps."""
+    if not camps:
+        return
+    camps_in_words = " | ".join(", ".join(camp.names(source_names)) for camp in camps)
+    warnings.warn(
+        f"the sources split into {len(camps)} camps that agree only among themselves ({camps_in_words}); unlabelled "
+        "predictions do not say which is right, so the mean is returned; look at the camps, or use labels to weigh "
+        "the sources.",
+        CampsWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def camp_weights(part: Part, n_sources: int) -> CampWeights:

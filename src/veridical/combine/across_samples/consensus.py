@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,20 +11,16 @@ import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
 from veridical.backends.foreign import also_foreign, to_host
-from veridical.combine.across_samples.camps import Camp, CampWeights
-from veridical.combine.across_samples.passes import sample_weights
-from veridical.combine.across_samples.weights import (
-    SourceWeights,
-    apply_source_weights,
-    counted_sources,
-    gather_sums,
-    weigh_sources,
-)
-from veridical.combine.combined import Floats
-from veridical.combine.projection import LABEL_MARGIN
-from veridical.combine.truth_discovery import Missing, discover
-from veridical.errors import CampsWarning
-from veridical.predictions import Predictions, as_predictions
+from veridical.backends.namespace import widest_float
+from veridical.combine.across_samples.camps import Camp, warn_of_camps
+from veridical.combine.across_samples.combiners import ConsensusMean, LabelKeepingConsensusMean
+from veridical.combine.across_samples.passes import gather_sums
+from veridical.combine.across_samples.weights import SourceWeights, counted_sources, weigh_sources
+from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
+from veridical.combine.sources import Sources
+from veridical.combine.truth import Floats
+from veridical.combine.truth_discovery import Missing
+from veridical.predictions import as_predictions
 from veridical.predictions.validation import Array, Kind, check_choice, check_flag
 
 
@@ -74,8 +69,8 @@ class Consensus:
     @property
     def shares(self) -> Floats:
         """(S,) share of each source in a sample for which all are present; they sum to one."""
-        shares, _ = sample_weights(to_host(self.weights), to_host(self.dependence), np.ones((self.weights.shape[0], 1)))
-        return shares[:, 0]
+        shares: Floats = self.source_weights / self.source_weights.sum()
+        return shares
 
     @property
     def source_weights(self) -> Floats:
@@ -94,7 +89,7 @@ class Consensus:
         return f"Consensus({size}{distinct})"
 
 
-@also_foreign("veridical.combine.across_samples.on_arrays")
+@also_foreign("veridical.combine.on_arrays")
 @also_out_of_memory()
 def consensus(
     predictions: Any,
@@ -176,12 +171,11 @@ def consensus(
     sources = as_predictions(predictions, kind, sources_axis)
     check_choice(missing, ("skip", "raise"), "missing")
     check_flag(accuracy_preserving, "accuracy_preserving")
-    weights = weigh_sources(gather_sums(sources, missing, n_threads)[0], n_threads)
-    names = names_of(sources)
+    in_memory = SourcesInMemory(sources.flat(), AbsentSkipped(n_threads, missing))
+    weights = weigh_sources(gather_sums(in_memory)[0], n_threads)
     # Two levels more than usual: the function is wrapped twice.
-    warn_of_camps(names, weights.camps, stacklevel=5)
-    vectors = combine_with_weights(sources, weights, accuracy_preserving, missing, n_threads)
-    return consensus_with(weights, vectors, names)
+    warn_of_camps(sources.source_names, weights.camps, stacklevel=5)
+    return consensus_with(weights, combine_with_weights(in_memory, weights, accuracy_preserving), sources.source_names)
 
 
 class ConsensusVectors(NamedTuple):
@@ -194,29 +188,33 @@ class ConsensusVectors(NamedTuple):
 
 
 def combine_with_weights(
-    sources: Predictions, weights: SourceWeights, accuracy_preserving: bool, missing: Missing, n_threads: int | None
+    sources: SourcesInMemory | Sources, weights: SourceWeights, accuracy_preserving: bool
 ) -> ConsensusVectors:
-    """The consensus of samples whose numbers are valid; the plain mean where nothing is known of the sources."""
-    probs, distinct = apply_source_weights(sources, weights.weights, weights.dependence, n_threads)
-    prediction = probs.argmax(axis=1)
-    if weights.is_mean or accuracy_preserving:
-        samples = sources.flat()  # pixels of images, on one axis as in the result
-        mean = discover(samples, accuracy_preserving=False, max_iter=0, missing=missing, n_threads=n_threads)
-        probs, prediction = mean.probs if weights.is_mean else probs, mean.prediction
-        if accuracy_preserving:
-            from veridical._kernels.projection import project_rows_onto_winners  # loads the compiler
+    """The consensus of checked samples; the plain mean where nothing is known of the sources."""
+    chosen = LabelKeepingConsensusMean if accuracy_preserving else ConsensusMean
+    combiner = chosen.of(weights.weights, weights.dependence)
+    of_camps = [ConsensusMean.of(camp.weights, camp.dependence) for camp in weights.camps]
 
-            project_rows_onto_winners(probs, prediction, LABEL_MARGIN)
-    camps = (apply_source_weights(sources, camp.weights, camp.dependence, n_threads)[0] for camp in weights.camps)
-    return ConsensusVectors(probs, prediction, distinct, tuple(camps))
+    def work(sources: Sources) -> tuple[Any, ...]:
+        probs, label = combiner.combine(sources)
+        probs = sources.mean if weights.is_mean and not accuracy_preserving else probs
+        distinct = sources.per_sample(combiner.shares(sources)[1])
+        return probs, label, distinct, *(camp.formula(sources.xp, sources) for camp in of_camps)
+
+    probs, prediction, distinct, *probs_of_camps = sources.in_blocks(work)
+    if isinstance(sources, SourcesInMemory):
+        dtype = sources.predictions.result_dtype
+        probs, *probs_of_camps = (array.astype(dtype, copy=False) for array in (probs, *probs_of_camps))
+    distinct = widest_float(sources.xp, distinct)
+    return ConsensusVectors(probs, prediction, distinct, tuple(probs_of_camps))
 
 
-def consensus_with(weights: SourceWeights, vectors: ConsensusVectors, names: Sequence[str]) -> Consensus:
+def consensus_with(weights: SourceWeights, vectors: ConsensusVectors, source_names: Sequence[str] | None) -> Consensus:
     """Weights and what they made of the samples as one result."""
     camps = tuple(
         Camp(
             tuple(camp.members.tolist()),
-            tuple(names[s] for s in camp.members),
+            camp.names(source_names),
             camp.strength,
             camp.skill,
             camp.weights,
@@ -233,24 +231,4 @@ def consensus_with(weights: SourceWeights, vectors: ConsensusVectors, names: Seq
         vectors.distinct_sources,
         weights.n_samples,
         camps,
-    )
-
-
-def names_of(predictions: Predictions) -> list[str]:
-    """The names of the sources; their numbers where they have none."""
-    names = predictions.source_names
-    return [str(s) for s in range(predictions.n_sources)] if names is None else [*names]
-
-
-def warn_of_camps(names: Sequence[str], camps: tuple[CampWeights, ...], stacklevel: int = 3) -> None:
-    """Say which sources are in which camp, if there are camps."""
-    if not camps:
-        return
-    camps_in_words = " | ".join(", ".join(names[s] for s in camp.members) for camp in camps)
-    warnings.warn(
-        f"the sources split into {len(camps)} camps that agree only among themselves ({camps_in_words}); unlabelled "
-        "predictions do not say which is right, so the mean is returned; look at the camps, or use labels to weigh "
-        "the sources.",
-        CampsWarning,
-        stacklevel=stacklevel,
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from veridical._parallel import run_blocks
 from veridical.combine.across_samples.sums import Correlations
-from veridical.combine.combined import Floats
-from veridical.predictions.validation import Array
+from veridical.combine.truth import Floats
 
 #: Fewer shared samples than this say little of a pair of sources, or of a source.
 FEW_SAMPLES = 10.0
@@ -70,18 +69,22 @@ class Evidence(NamedTuple):
         return Evidence(correlation, visible, seen, self.n_samples[sources], self.variance[sources])
 
 
-def distinctness_of(dependence: Floats, present: Array | None = None) -> Floats:
-    """What share of a distinct source each source amounts to, (S,), or (S, n) among those present in each sample.
+def distinctness_of(dependence: Floats) -> Floats:
+    """(S,) what share of a distinct source each source amounts to where all are present."""
+    single = 1.0 / (dependence > COPIES).sum(axis=1)
+    distinctness: Floats = single / (dependence @ single)
+    return distinctness
+
+
+def distinctness_among(xp: Any, dependence: Any, present: Any) -> Any:
+    """(S, n) what share of a distinct source each source amounts to among those present, ones and zeros (S, n).
 
     a_s = c_s / sum_t c_t rho_st, with c_s = 1 / k for each of k exact copies: those are one source, for each other and
     for any third source that depends on them.
     """
-    everyone = np.ones(len(dependence)) if present is None else present.astype(np.float64)
-    is_copy = dependence > COPIES
-    copies = is_copy.sum(axis=1) if present is None else is_copy.astype(np.float64) @ everyone
-    single = everyone / np.maximum(copies, 1.0)
-    distinctness: Floats = single / np.where(single > 0, dependence @ single, 1.0)
-    return distinctness
+    copies = xp.astype(dependence > COPIES, present.dtype) @ present
+    single = present / xp.maximum(copies, xp.ones_like(copies))
+    return single / xp.where(single > 0, dependence @ single, xp.ones_like(single))
 
 
 def weights_of_skill(skill: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from veridical.combine.combined import Floats
+from veridical.combine.truth import Floats
 from veridical.errors import ShapeError
 from veridical.predictions.validation import Array
 

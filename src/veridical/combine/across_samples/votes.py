@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from veridical._kernels.votes import add_pairs, share_votes
 from veridical._parallel import run_blocks
-from veridical.combine.across_samples.consensus import Consensus, ConsensusVectors, consensus_with, warn_of_camps
+from veridical.combine.across_samples.camps import warn_of_camps
+from veridical.combine.across_samples.consensus import Consensus, ConsensusVectors, consensus_with
 from veridical.combine.across_samples.factor import COPIES
 from veridical.combine.across_samples.sums import ConsensusSums
 from veridical.combine.across_samples.weights import weigh_sources
-from veridical.combine.combined import Floats
+from veridical.combine.truth import Floats
 from veridical.predictions.validation import reject_sample_without_sources
 
 Indices = npt.NDArray[np.int64]
@@ -147,8 +148,7 @@ def distributions_of_shares(shares: Floats, distinct_sources: Floats) -> Floats:
 def consensus_of_votes(votes: Votes, *, source_names: Any = None, n_threads: int | None = None) -> Consensus:
     """As :func:`veridical.consensus`, ``probs`` by :func:`distributions_of_shares`, and skill shrunk as of votes."""
     weights = weigh_sources(sums_of_votes(votes), n_threads, of_votes=True)
-    names = [str(s) for s in range(votes.shape[0])] if source_names is None else [str(name) for name in source_names]
-    warn_of_camps(names, weights.camps)
+    warn_of_camps(source_names, weights.camps)
     shares, distinct = weighted_votes(votes, weights.weights, weights.dependence, n_threads)
     of_camps = (weighted_votes(votes, camp.weights, camp.dependence, n_threads) for camp in weights.camps)
     vectors = ConsensusVectors(
@@ -157,4 +157,4 @@ def consensus_of_votes(votes: Votes, *, source_names: Any = None, n_threads: int
         distinct,
         tuple(distributions_of_shares(*shares_of_camp) for shares_of_camp in of_camps),
     )
-    return consensus_with(weights, vectors, names)
+    return consensus_with(weights, vectors, source_names)

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from veridical.backends.namespace import source_sums
 from veridical.combine.across_samples.camps import CampWeights, camp_weights, choose_factor
 from veridical.combine.across_samples.factor import (
     MOST_SKILL,
-    distinctness_of,
+    distinctness_among,
     evidence_of,
     shrunk_skill,
     weights_of_skill,
 )
-from veridical.combine.across_samples.passes import (
-    SuspectError,
-    sample_weights,
-    sums_of_complete,
-    sums_with_gaps,
-    weighted_means,
-)
 from veridical.combine.across_samples.sums import ConsensusSums
-from veridical.combine.combined import Floats
-from veridical.combine.truth_discovery import Missing, discover
-from veridical.predictions import Predictions
-from veridical.predictions.validation import Array
+from veridical.combine.truth import Floats
 
 #: With fewer sources none can be told from the others.
 _LEAST_SOURCES = 3
@@ -62,16 +54,6 @@ class SourceWeights:
         return is_mean(self.weights, self.dependence)
 
 
-def gather_sums(predictions: Predictions, missing: Missing, n_threads: int | None) -> tuple[ConsensusSums, bool]:
-    """The sums over all samples, and whether every source is present in all of them; the numbers are checked."""
-    sums = sums_of_complete(predictions, n_threads)
-    if sums is not None:
-        return sums, True
-    # Computing the mean names what is wrong with the first bad row; what it accepts are absent sources.
-    discover(predictions, max_iter=0, missing=missing, n_threads=n_threads)
-    return sums_with_gaps(predictions, n_threads), False
-
-
 def weigh_sources(sums: ConsensusSums, n_threads: int | None = None, *, of_votes: bool = False) -> SourceWeights:
     """Skill, weight and dependence of the sources; nothing here depends on the number of samples.
 
@@ -94,14 +76,19 @@ def weigh_sources(sums: ConsensusSums, n_threads: int | None = None, *, of_votes
     return SourceWeights(skill, weights_of_skill(skill), factor.dependence, n_samples)
 
 
-def apply_source_weights(
-    predictions: Predictions, weights: Floats, dependence: Floats, n_threads: int | None
-) -> tuple[Array, Floats]:
-    """As :func:`weighted_means`, for predictions whose numbers are valid, with or without absent sources."""
-    try:
-        return weighted_means(predictions, weights, dependence, n_threads, complete=True)
-    except SuspectError:
-        return weighted_means(predictions, weights, dependence, n_threads, complete=False)
+def sample_shares(xp: Any, weights: Any, dependence: Any, present: Any) -> tuple[Any, Any]:
+    """Shares (S, n) of the sources that are present, and how many distinct sources with weight they amount to.
+
+    The share of source s is proportional to w_s a_s, with a_s from :func:`distinctness_among` the sources in
+    ``present``, (S, n) ones and zeros.  If only sources without weight are present, they share by a_s.
+    """
+    distinctness = distinctness_among(xp, dependence, present)
+    weight = weights[:, None]
+    shares = weight * distinctness
+    none = source_sums(xp, shares) <= 0
+    shares = xp.where(none, distinctness, shares)
+    counted = xp.where(none | (weight > 0), distinctness, xp.zeros_like(distinctness))
+    return shares / source_sums(xp, shares), source_sums(xp, counted)
 
 
 def is_mean(weights: Floats, dependence: Floats) -> bool:
@@ -111,19 +98,6 @@ def is_mean(weights: Floats, dependence: Floats) -> bool:
 
 def counted_sources(weights: Floats, dependence: Floats) -> Floats:
     """(S,) how many sources each counts as in truth discovery: shares of as many as are distinct."""
-    shares, n_distinct = sample_weights(weights, dependence, np.ones((len(weights), 1)))
+    shares, n_distinct = sample_shares(np, weights, dependence, np.ones((len(weights), 1)))
     counted: Floats = shares[:, 0] * n_distinct[0]
     return counted
-
-
-def weights_for_sources(weights: Floats, dependence: Floats, known: list[int], n_new: int) -> tuple[Floats, Floats]:
-    """Weights and dependence of some of the sources, by number, and of ``n_new`` that nothing is known of.
-
-    A new source has the mean skill of the sources with weight, copies counted once, and depends on no other.
-    """
-    counted = distinctness_of(dependence) * (weights > 0)
-    skill = np.sqrt(-np.expm1(-weights))
-    typical = float(counted @ skill / counted.sum()) if counted.any() else 0.0
-    extended = np.eye(len(known) + n_new)
-    extended[: len(known), : len(known)] = dependence[np.ix_(known, known)]
-    return np.append(weights[known], np.full(n_new, weights_of_skill(np.array(typical)))), extended

@@ -1,10 +1,11 @@
-"""What a reader returns, and how the kind of its scores is determined."""
+"""What a file format can hold, what its readers return, and how the kind of scores is determined."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,45 @@ from veridical.predictions.validation import INPUT_KINDS, Array, InputKind
 BESIDE_SCORES = ("labels", "source_names", "class_names", "sample_ids", "groups", "sample_shape")
 
 
+@dataclass(frozen=True)
+class Request:
+    """What the caller says about a file of predictions."""
+
+    kind: InputKind | None = None
+    #: Of a table, or an array in an archive.
+    group_column: str | None = None
+    class_columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format: its suffixes, and a function for everything that its files can hold.
+
+    To add one, write a module with such an object, and an entry in ``formats.py``.
+    """
+
+    suffixes: tuple[str, ...]
+    #: Predictions: (path, Request) -> Contents, and (Predictions, path).
+    read: Any = None
+    write: Any = None
+    #: One label per sample: path -> array or LabelTable.
+    read_labels: Any = None
+    #: Columns, for votes and calibrated predictions: a ReadTable, and (path, types, blocks of columns).
+    read_table: Any = None
+    write_table: Any = None
+    #: Named arrays, for calibrated predictions: (mapping, path).
+    write_arrays: Any = None
+    #: Whether the file itself distinguishes probabilities from logits.
+    keeps_kind: bool = True
+    #: Whether it is a table, or an archive with arrays, for ``Request.group_column``.
+    has_columns: bool = False
+    #: Whether it keeps the shape of images.
+    keeps_images: bool = True
+    is_directory: bool = False
+    #: The extra to install.
+    extra: str | None = None
+
+
 @dataclass
 class Contents:
     """The content of a file: scores, and what the file declares about them."""
@@ -34,10 +74,39 @@ class Contents:
     groups: Any = None
     #: Of dense predictions, whose samples are the pixels of images: (N, H, W).
     sample_shape: tuple[int, ...] | None = None
-    #: Of a table: how far from one the sums of its rows may be by the digits they are written with.
+    #: Of a table: how far from one the sums of its rows may be by the digits they are written with, and whether its
+    #: rows were put into the order of their ids.
     rounding: float = 0.0
+    was_sorted: bool = False
+    is_table: bool = False
     #: All files that were read; empty if it is only the one that the reader was called with.
     files: tuple[Path, ...] = ()
+
+
+#: Of the names of all columns, those of the columns to read as numbers and as text.
+Choose = Callable[[list[str]], tuple[Sequence[str], Sequence[str]]]
+
+
+@dataclass
+class Columns:
+    """Columns of a table: numbers (R, n) in one array, and texts by name ("" if empty)."""
+
+    names: list[str]
+    numbers: Array
+    text: dict[str, list[str]]
+    #: Whether the name may be the entry of the first row: files of one column often have no header.
+    first_row: bool = False
+
+
+#: Reads the columns of a file that a function chooses.
+ReadTable = Callable[[Path, Choose], Columns]
+
+
+def check_distinct(names: Sequence[str], where: object) -> None:
+    """Refuse two columns of one name."""
+    repeated, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if count > 1:
+        raise FileFormatError(f"{where} has two columns called {repeated!r}; give each column its own name.")
 
 
 def declared_kind(path: str | os.PathLike[str]) -> InputKind | None:

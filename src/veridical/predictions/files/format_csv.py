@@ -5,65 +5,90 @@ from __future__ import annotations
 import csv
 import io
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from veridical._atomic import atomic_file
-from veridical.errors import FileFormatError
-from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents
-from veridical.predictions.files.csv_rows import open_csv
-from veridical.predictions.files.file_checks import check_is_file, check_writable_names, reading
-from veridical.predictions.files.tables import (
-    RESERVED,
-    Table,
-    check_header,
-    columns_of_samples,
-    columns_to_write,
-    contents_of,
-    rows_to_write,
-    standard_names,
-)
-from veridical.predictions.validation import InputKind
+from veridical.errors import CorruptFileError, FileFormatError
+from veridical.predictions.classes import value_of
+from veridical.predictions.files.contents import Choose, Columns, check_distinct
+from veridical.predictions.files.file_checks import check_is_file, reading, wrong_content
+from veridical.predictions.files.table_format import table_format
 
 _WHAT = "a .csv table"
 #: Spaces around a name are layout, a carriage return ends a line, and halves of surrogate pairs have no encoding.
 _UNWRITABLE = r"^\s|\s$|[\r\0\ud800-\udfff]"
+#: Beginnings of cells that spreadsheets take for formulas.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def read_csv(path: Path, kind: InputKind | None, group_column: str | None = None) -> Contents:
-    """Scores and labels of a ``.csv`` in long form or of one source; ``group_column`` holds the groups."""
+def read_table(path: Path, choose: Choose) -> Columns:
+    """The chosen columns; an empty number is NaN."""
     check_is_file(path, _WHAT)
-    with reading(path, _WHAT):
-        return contents_of(_read_table(path, group_column), kind)
-
-
-def _read_table(path: Path, group_column: str | None) -> Table:
     numbers = array("d")
     same: dict[str, str] = {}  # one object for each different text
-    with open_csv(path) as (names, rows):
-        check_header(names, path)
-        places = {column: place for place, column in enumerate(names)}
-        place_of = {name: places[column] for column, name in standard_names(names, group_column, path).items()}
-        classes = check_header(list(place_of), path)
-        first, *rest = (place_of[name] for name in classes)
-        # With two places itemgetter gives tuples; with one it would give the entry itself.
-        score_columns = itemgetter(first, *rest) if rest else lambda row: (row[first],)
-        text: dict[str, list[str]] = {name: [] for name in place_of if name in RESERVED}
+    with reading(path, _WHAT), _open(path) as (names, rows):
+        check_distinct(names, path)
+        of_numbers, of_text = choose(names)
+        place_of = {name: place for place, name in enumerate(names)}
+        score_columns = _entries([place_of[name] for name in of_numbers])
+        text: dict[str, list[str]] = {name: [] for name in of_text}
         text_columns = [(place_of[name], column) for name, column in text.items()]
         for line_number, row in rows:
             scores = score_columns(row)
             try:
                 numbers.extend(map(float, scores))
             except ValueError:
-                del numbers[len(numbers) // len(classes) * len(classes) :]
-                numbers.extend(_numbers(scores, classes, f"line {line_number} of {path}"))
+                del numbers[len(numbers) // len(scores) * len(scores) :]
+                numbers.extend(_numbers(scores, of_numbers, f"line {line_number} of {path}"))
             for place, column in text_columns:
                 column.append(same.setdefault(row[place], row[place]).strip())
-    return Table(path, classes, np.frombuffer(numbers).reshape(-1, len(classes)), text)
+    shape = (-1, len(of_numbers)) if of_numbers else (0, 0)
+    return Columns(names, np.frombuffer(numbers).reshape(shape), text, first_row=len(names) == 1)
+
+
+def _entries(places: list[int]) -> Any:
+    """A function that takes these entries of a row."""
+    if not places:
+        return lambda row: ()
+    first, *rest = places  # with one place itemgetter would give the entry itself
+    return itemgetter(first, *rest) if rest else lambda row: (row[first],)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[tuple[list[str], Iterator[tuple[int, list[str]]]]]:
+    """The column names of a table in UTF-8, and an iterator over (line number, row).
+
+    Empty lines are passed over; in a table of one column they are empty cells, but for those at its end.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.reader(file, strict=True)
+            names = [name.strip() for name in next(lines, [])]
+
+            def rows() -> Iterator[tuple[int, list[str]]]:
+                n_empty = 0
+                for row in lines:
+                    if not row:
+                        n_empty += len(names) == 1
+                        continue
+                    if len(row) != len(names):
+                        raise CorruptFileError(
+                            f"line {lines.line_num} of {path} has {len(row)} entries, and there are {len(names)} "
+                            "columns; it may be truncated: write it again."
+                        )
+                    yield from ((lines.line_num, [""]) for _ in range(n_empty))
+                    n_empty = 0
+                    yield lines.line_num, row
+
+            yield names, rows()
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise wrong_content(path, f"{_WHAT} in UTF-8 ({str(error)[:100]})") from error
 
 
 def _numbers(scores: Sequence[str], classes: Sequence[str], where: str) -> list[float]:
@@ -80,22 +105,36 @@ def _numbers(scores: Sequence[str], classes: Sequence[str], where: str) -> list[
     return result
 
 
-def write_csv(predictions: Predictions, path: Path) -> None:
-    """Write the long form; numbers have as many digits as reading them back exactly needs."""
-    classes = columns_to_write(predictions)
-    check_writable_names(predictions, _UNWRITABLE, ".csv", ".zarr")
-    low_precision = predictions.dtype.name if predictions.dtype.name in ("float16", "float32") else None
-    samples = columns_of_samples(predictions)
-    header = ["sample", "source", *list(samples)[1:], "kind", *["dtype"] * bool(low_precision), *classes]
-    ids, *others = samples.values()
+def write_table(
+    path: Path, types: Mapping[str, Any], blocks: Iterable[Sequence[Any]], *, for_spreadsheets: bool = False
+) -> None:
+    """Write blocks of columns; numbers have as many digits as reading them back exactly needs.
+
+    For spreadsheets, an apostrophe is put before texts that they would take for formulas.
+    """
+    guarded = _guarded if for_spreadsheets else list
     with atomic_file(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(header)
-        for source, block, scores in rows_to_write(predictions):
-            # Python writes the shortest text of a float64, NumPy that of any precision.
-            entries = scores.astype(str).tolist() if low_precision else scores.tolist()
-            constants = [predictions.kind, low_precision] if low_precision else [predictions.kind]
-            for n, row in zip(block, entries, strict=True):
-                writer.writerow([ids[n], source, *(column[n] for column in others), *constants, *row])
+        writer.writerow(guarded(types))
+        for block in blocks:
+            texts = zip(types.values(), block, strict=True)
+            columns = [guarded(column) if kind is str else _texts(column) for kind, column in texts]
+            writer.writerows(zip(*columns, strict=True))
+        text.flush()
         text.detach()
+
+
+def _texts(column: Any) -> Any:
+    """Numbers as they are written: Python has the shortest text of a float64, NumPy that of any precision."""
+    if not isinstance(column, np.ndarray):
+        return column
+    return column.tolist() if column.dtype == np.float64 else column.astype(str).tolist()
+
+
+def _guarded(column: Iterable[str | None]) -> list[str | None]:
+    """Texts with an apostrophe before those that spreadsheets take for formulas; numbers are none."""
+    return [f"'{text}" if text and text.startswith(_FORMULA) and value_of(text) is None else text for text in column]
+
+
+CSV = table_format(".csv", read_table, write_table, unwritable=_UNWRITABLE, keeps_types=False)

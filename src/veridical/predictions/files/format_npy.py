@@ -17,9 +17,9 @@ from numpy.lib import format as npy_format
 from veridical._atomic import atomic_file
 from veridical.errors import CorruptFileError, DtypeError, FileFormatError
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, declared_kind
+from veridical.predictions.files.contents import Contents, Format, Request, declared_kind
 from veridical.predictions.files.file_checks import check_is_file, reading, wrong_content
-from veridical.predictions.validation import Array, InputKind
+from veridical.predictions.validation import Array
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 10_000
@@ -45,7 +45,7 @@ class NpyHeader(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_npy(path: Path, kind: InputKind | None) -> Contents:
+def _read(path: Path, request: Request) -> Contents:
     """Scores of a ``.npy`` file, mapped; only the file's name can declare their kind."""
     return Contents(map_npy(path), kind=declared_kind(path))
 
@@ -113,10 +113,15 @@ def _parse_header(text: str, start: int, where: str) -> NpyHeader:
     return NpyHeader(sizes, dtype, "F" if fortran == "True" else "C", start)
 
 
-def write_npy(predictions: Predictions, path: Path) -> None:
+def _write(predictions: Predictions, path: Path) -> None:
     """Write the scores alone, (S, N, L) or (S, N, H, W, L)."""
     with atomic_file(path) as file:
         write_scores(predictions, file, predictions.sample_shape)
+
+
+def _write_probs(arrays: dict[str, Array], path: Path) -> None:
+    with atomic_file(path) as file:
+        np.save(file, arrays["probs"])
 
 
 def write_scores(predictions: Predictions, file: IO[bytes], sample_shape: tuple[int, ...]) -> int:
@@ -131,3 +136,6 @@ def write_scores(predictions: Predictions, file: IO[bytes], sample_shape: tuple[
         for start in range(0, predictions.n_samples, rows):
             file.write(np.ascontiguousarray(source[start : start + rows], dtype=dtype).data.cast("B"))
     return math.prod(shape) * dtype.itemsize
+
+
+NPY = Format((".npy",), read=_read, write=_write, read_labels=map_npy, write_arrays=_write_probs, keeps_kind=False)

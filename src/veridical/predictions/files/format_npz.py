@@ -20,7 +20,15 @@ from veridical._atomic import atomic_file
 from veridical.errors import CorruptFileError, DtypeError, ShapeError
 from veridical.predictions.classes import ClassIndices
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import BESIDE_SCORES, Contents, beside_scores, choose_scores, kind_of_name
+from veridical.predictions.files.contents import (
+    BESIDE_SCORES,
+    Contents,
+    Format,
+    Request,
+    beside_scores,
+    choose_scores,
+    kind_of_name,
+)
 from veridical.predictions.files.file_checks import (
     check_claim,
     check_is_file,
@@ -30,7 +38,9 @@ from veridical.predictions.files.file_checks import (
     reading,
 )
 from veridical.predictions.files.format_npy import NpyHeader, map_array, read_header, write_scores
-from veridical.predictions.validation import Array, InputKind
+from veridical.predictions.files.labels import IDS, name_of_labels
+from veridical.predictions.labels import LabelTable
+from veridical.predictions.validation import Array
 
 _WHAT = "a .npz archive"
 _SUFFIX = ".npy"
@@ -175,12 +185,13 @@ def _read_whole(stream: IO[bytes], n_bytes: int, where: str) -> Array:
     return numbers
 
 
-def read_npz(path: Path, kind: InputKind | None, group_column: str | None = None) -> Contents:
+def _read(path: Path, request: Request) -> Contents:
     """Scores, labels and names of a ``.npz``; ``group_column`` names the array with the groups."""
+    group_column = request.group_column
     with NpzArrays(path) as arrays:
         if group_column is not None and group_column not in arrays.names:
             raise missing_column(path, group_column, arrays.names)
-        chosen = choose_scores([name for name in arrays.names if name != group_column], kind, path)
+        chosen = choose_scores([name for name in arrays.names if name != group_column], request.kind, path)
         shape = arrays.header(chosen).shape
         for name in (*BESIDE_SCORES, group_column or ""):
             if name in arrays.names:
@@ -195,6 +206,13 @@ def read_npz(path: Path, kind: InputKind | None, group_column: str | None = None
             groups=arrays.ids_in(group_column or "groups"),
             sample_shape=tuple(arrays["sample_shape"].tolist()) if "sample_shape" in arrays.names else None,
         )
+
+
+def _read_labels(path: Path) -> Array | LabelTable:
+    with NpzArrays(path) as arrays:
+        labels = np.asarray(arrays[name_of_labels(arrays.names, path)])
+        ids = arrays.ids_in(IDS)
+        return labels if ids is None else LabelTable(list(ids), labels)
 
 
 def write_npz(predictions: Predictions, path: Path, scores: Path | None = None) -> None:
@@ -224,3 +242,13 @@ def open_aligned_entry(archive: zipfile.ZipFile, name: str, n_bytes: int) -> IO[
     padding = -(start + 30 + len(entry.filename) + (20 if zip64 else 0) + 4) % _ALIGNMENT
     entry.extra = struct.pack("<HH", _PADDING_FIELD, padding) + b"\0" * padding
     return archive.open(entry, "w", force_zip64=zip64)
+
+
+def _write_arrays(arrays: dict[str, Array], path: Path) -> None:
+    with atomic_file(path) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+NPZ = Format(
+    (".npz",), read=_read, write=write_npz, read_labels=_read_labels, write_arrays=_write_arrays, has_columns=True
+)

@@ -12,33 +12,35 @@ import numpy as np
 from veridical._extras import require
 from veridical.errors import CorruptFileError, FileFormatError
 from veridical.predictions.arrays import check_texts, is_tensor, tensor_to_array
-from veridical.predictions.files.contents import Contents, choose_scores, declared_kind, kind_of_name
+from veridical.predictions.files.contents import (
+    BESIDE_SCORES,
+    Contents,
+    Format,
+    Request,
+    choose_scores,
+    declared_kind,
+    kind_of_name,
+)
 from veridical.predictions.files.file_checks import check_claim, check_is_file, not_an_archive, reading
-from veridical.predictions.validation import Array, InputKind
+from veridical.predictions.files.labels import labels_in
+from veridical.predictions.validation import Array
 
 _WHAT = "a .pt file of tensors"
 #: Names of classes and sources, tensors and lists in one file.
 _MOST_VALUES = 1_000_000
 
 
-def read_torch(path: Path, kind: InputKind | None) -> Contents:
+def _read(path: Path, request: Request) -> Contents:
     """Scores from a tensor, a list of tensors (one per source), or a dictionary of named tensors."""
     loaded = load_tensors(path)
     if not isinstance(loaded, dict):
         return Contents(_scores(loaded, path), kind=declared_kind(path))
     named = {str(name): value for name, value in loaded.items()}
-    chosen = choose_scores(named, kind, path)
+    chosen = choose_scores(named, request.kind, path)
     for name in ("labels", "sample_ids", "groups"):  # which may be lists
         check_texts(named.get(name), f"the {name} in {path}")
-    return Contents(
-        _scores(named[chosen], path),
-        labels=named.get("labels"),
-        kind=kind_of_name(chosen),
-        source_names=named.get("source_names"),
-        class_names=named.get("class_names"),
-        sample_ids=named.get("sample_ids"),
-        groups=named.get("groups"),
-    )
+    beside: dict[str, Any] = {name: named.get(name) for name in BESIDE_SCORES if name != "sample_shape"}
+    return Contents(_scores(named[chosen], path), kind=kind_of_name(chosen), **beside)
 
 
 def load_tensors(path: Path) -> Any:
@@ -105,3 +107,6 @@ def _scores(value: Any, path: Path) -> Array | list[Array]:
         f"{path} holds a {type(value).__name__}; save a tensor (sources, samples, classes) or a list of tensors "
         "(samples, classes)."
     )
+
+
+TORCH = Format((".pt", ".pth"), read=_read, read_labels=lambda path: labels_in(load_tensors(path), path), extra="torch")

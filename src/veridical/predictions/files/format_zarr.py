@@ -19,6 +19,8 @@ from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import (
     BESIDE_SCORES,
     Contents,
+    Format,
+    Request,
     beside_scores,
     choose_scores,
     declared_kind,
@@ -53,9 +55,9 @@ def is_zarr(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in _METADATA)
 
 
-def read_zarr(path: Path, kind: InputKind | None) -> Contents:
+def _read(path: Path, request: Request) -> Contents:
     """Scores of a group with named arrays, or of one array."""
-    scores, contents, stored = _open(path, kind)
+    scores, contents, stored = _open(path, request.kind)
     with reading(path, _WHAT):
         check_claim(path, _claim(scores, whole=True), stored)
         return replace(contents, values=_read_whole(scores, path))
@@ -211,7 +213,7 @@ def _refuse_directory(error: OSError) -> NoReturn:
     ) from error
 
 
-def write_zarr(predictions: Predictions, path: Path) -> None:
+def _write(predictions: Predictions, path: Path) -> None:
     """Write a group with the scores under the name of their kind, and arrays of numbers; texts are its attributes."""
     zarr = _require_zarr()
     if path.exists() and not is_zarr(path):
@@ -236,3 +238,6 @@ def write_zarr(predictions: Predictions, path: Path) -> None:
                 root.create_array(name, shape=(n,), chunks=(max(n, 1),), dtype="int64")[...] = entries
             else:
                 root.attrs[name] = entries.tolist() if isinstance(entries, np.ndarray) else list(entries)
+
+
+ZARR = Format((".zarr",), read=_read, write=_write, is_directory=True, extra="zarr")

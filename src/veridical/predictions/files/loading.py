@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,26 @@ import numpy as np
 
 from veridical._atomic import as_path
 from veridical._warn import warn_caller
-from veridical.errors import FileFormatError, InvalidInputError, ParameterError, UnmatchedIdWarning
+from veridical.errors import (
+    AmbiguousInputWarning,
+    FileFormatError,
+    InvalidInputError,
+    ParameterError,
+    UnmatchedIdWarning,
+)
+from veridical.predictions.classes import is_counting
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, settle_kind
+from veridical.predictions.files.contents import Contents, Request, settle_kind
 from veridical.predictions.files.file_checks import reading
-from veridical.predictions.files.format_zarr import is_zarr
-from veridical.predictions.files.formats import FORMATS, format_of
-from veridical.predictions.files.labels import read_labels
+from veridical.predictions.files.format_zarr import ZARR, is_zarr
+from veridical.predictions.files.formats import format_of, read_labels, suffixes_with
 from veridical.predictions.files.source_files import is_pattern, read_directory, read_files, read_pattern
+from veridical.predictions.frames import index_of
 from veridical.predictions.labels import LabelTable
-from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice, check_type
+from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice, check_type, entries_of
+
+#: With fewer labels per class some classes have none by chance.
+_LABELS_PER_CLASS = 10
 
 
 def load(
@@ -31,6 +41,7 @@ def load(
     sources_axis: int | None = None,
     class_axis: int | None = None,
     group_column: str | None = None,
+    class_columns: Sequence[str] | None = None,
     renormalize: bool = False,
 ) -> Predictions:
     """Read predictions from a file, several files, a directory or a pattern.
@@ -55,6 +66,9 @@ def load(
         Axis of the classes; default the last.  2 for images with channels first, (S, N, L, H, W).
     group_column : str, optional
         Column of a table, or array of a ``.npz``, with the groups of samples; default "group" or "groups".
+    class_columns : sequence of str, optional
+        Columns of a table with the classes, in this order.  By default all but those with a meaning and those called
+        target, fold, index and the like, which a warning names.
     renormalize : bool
         Divide each row of probabilities by its sum.  Sums of a table may be as far from one as its digits explain.
 
@@ -86,71 +100,105 @@ def load(
     >>> vd.load(folder)
     Predictions(3 sources, 5 samples, 2 classes, kind='logits', float32, labelled)
     """
-    return load_with_default_kind(
+    return read_as(
+        None,
         path,
         labels,
         kind=kind,
         sources_axis=sources_axis,
         class_axis=class_axis,
         group_column=group_column,
+        class_columns=class_columns,
         renormalize=renormalize,
     )
 
 
-def load_with_default_kind(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    labels: Any = None,
+def read_as(
+    default_kind: InputKind | None,
+    path: Any,
+    labels: Any,
     *,
-    kind: InputKind | None = None,
-    sources_axis: int | None = None,
-    class_axis: int | None = None,
-    group_column: str | None = None,
-    renormalize: bool = False,
-    default_kind: InputKind | None = None,
+    kind: InputKind | None,
+    sources_axis: int | None,
+    group_column: str | None,
+    class_columns: Sequence[str] | None,
+    **options: Any,
 ) -> Predictions:
-    """:func:`load` with another kind than "probs" where neither the caller nor the file declares one."""
+    """:func:`load`, with the kind of files that declare none; ``options`` are further parameters of Predictions."""
     if kind is not None:
         check_choice(kind, INPUT_KINDS, "kind")
     if group_column is not None:
         check_type(group_column, str, "group_column", "the name of a column")
+    chosen = None if class_columns is None else tuple(map(str, entries_of(class_columns, "class_columns is")))
+    request = Request(kind, group_column, chosen)
     paths = _checked_paths(path)
     where = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     label_file = as_path(labels) if isinstance(labels, (str, os.PathLike)) else None
     with reading(Path(where), "predictions"):
         if len(paths) > 1:
-            _reject_group_column(group_column, where)
-            contents = read_files([Path(name) for name in paths], kind, where, label_file)
+            _reject_group_column(request, where)
+            contents = read_files([Path(name) for name in paths], request, where, label_file)
         else:
-            contents = _read(where, kind, group_column, label_file)
+            contents = _read(where, request, label_file)
     files = contents.files or (Path(where),)
     if label_file is not None:
         labels, files = read_labels(label_file), (*files, label_file)
-        if contents.sample_ids is not None and not isinstance(labels, LabelTable):
-            warn_caller(
-                f"{label_file} has no ids and the samples have: its labels are taken in the order of the samples.",
-                UnmatchedIdWarning,
-            )
-    values, axis = _native_values(contents.values), 0 if sources_axis is None else sources_axis
+    _warn_of_order(contents, labels, label_file, where)
+    class_names = _names(contents.class_names, "class_names", where)
     try:
         predictions = Predictions(
-            values,
+            _native_values(contents.values),
             contents.labels if labels is None else labels,
-            kind=settle_kind(kind, contents.kind, where) or default_kind or "probs",
-            sources_axis=axis,
-            class_axis=class_axis,
+            kind=settle_kind(request.kind, contents.kind, where) or default_kind or "probs",
             source_names=_names(contents.source_names, "source_names", where),
-            class_names=_names(contents.class_names, "class_names", where),
+            class_names=None if class_names is None or is_counting(class_names) else class_names,
             sample_ids=contents.sample_ids,
             groups=contents.groups,
             sample_shape=contents.sample_shape,
-            renormalize=renormalize,
+            sources_axis=0 if sources_axis is None else sources_axis,
+            **options,
         )
     except InvalidInputError as error:
         if where in str(error):
             raise
         raise type(error)(f"{where}: {error}") from error
     predictions.files, predictions.rounding = files, contents.rounding
+    if contents.is_table and request.class_columns is None:
+        _warn_of_unnamed_classes(predictions, where)
     return predictions
+
+
+def _warn_of_order(contents: Contents, labels: Any, label_file: Path | None, where: str) -> None:
+    """Warn of labels without ids for samples with some, which were put in order."""
+    if labels is None or isinstance(labels, (LabelTable, Mapping)) or index_of(labels) is not None:
+        return
+    if contents.was_sorted:
+        warn_caller(
+            f"the samples of {where} are in the order of their numbers, not of its rows, and {label_file or 'labels'} "
+            "have no ids: they are taken in that order; give labels with ids, as in {id: label}.",
+            UnmatchedIdWarning,
+        )
+    elif label_file is not None and contents.sample_ids is not None:
+        warn_caller(
+            f"{label_file} has no ids and the samples have: its labels are taken in the order of the samples.",
+            UnmatchedIdWarning,
+        )
+
+
+def _warn_of_unnamed_classes(predictions: Predictions, where: str) -> None:
+    """Warn of few columns of logits that no label names, of which nothing else shows that they are classes."""
+    n_classes, names = predictions.n_classes, predictions.class_names
+    if predictions.kind != "logits" or names is None or predictions.n_labelled < _LABELS_PER_CLASS * n_classes:
+        return
+    assert predictions.labels is not None
+    named = np.unique(predictions.labels)
+    unnamed = [name for l, name in enumerate(names) if l not in named]
+    if 0 < len(unnamed) <= n_classes / 3:
+        warn_caller(
+            f"{where}: no label names the classes {', '.join(unnamed)}, which are columns of the table; if they are "
+            "not classes, choose the columns of classes with class_columns.",
+            AmbiguousInputWarning,
+        )
 
 
 def _checked_paths(path: Any) -> list[str]:
@@ -166,27 +214,25 @@ def _checked_paths(path: Any) -> list[str]:
     return [str(as_path(entry)) for entry in path]
 
 
-def _reject_group_column(group_column: str | None, where: str) -> None:
-    if group_column is not None:
-        formats = ", ".join(suffix for suffix, known in FORMATS.items() if known.has_columns)
-        raise ParameterError(f"{where} has no column {group_column!r}; columns are read from {formats}.")
+def _reject_group_column(request: Request, where: str) -> None:
+    if request.group_column is not None:
+        formats = ", ".join(suffixes_with("has_columns"))
+        raise ParameterError(f"{where} has no column {request.group_column!r}; columns are read from {formats}.")
 
 
-def _read(where: str, kind: InputKind | None, group_column: str | None, label_file: Path | None) -> Contents:
+def _read(where: str, request: Request, label_file: Path | None) -> Any:
     path = Path(where)
-    if group_column is not None:
-        if not path.is_file() or not format_of(path).has_columns:
-            _reject_group_column(group_column, where)
-        return format_of(path).read(path, kind, group_column)
+    if request.group_column is not None and not (path.is_file() and format_of(path).has_columns):
+        _reject_group_column(request, where)
     if is_pattern(where):
-        return read_pattern(where, kind, label_file)
+        return read_pattern(where, request, label_file)
     if is_zarr(path):
-        return FORMATS[".zarr"].read(path, kind)
-    if path.is_dir() and path.suffix.lower() != ".zarr":
-        return read_directory(path, kind, label_file)
+        return ZARR.read(path, request)
+    if path.is_dir() and path.suffix.lower() not in ZARR.suffixes:
+        return read_directory(path, request, label_file)
     if not path.exists():
         raise FileFormatError(f"{where} does not exist; check the name.")
-    return format_of(path).read(path, kind)
+    return format_of(path).read(path, request)
 
 
 def _native_values(values: Array | Sequence[Array]) -> Any:

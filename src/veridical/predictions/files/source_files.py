@@ -13,17 +13,20 @@ import numpy as np
 from veridical._json import read_json
 from veridical._names import natural_order
 from veridical.errors import CorruptFileError, FileFormatError, LabelError, ShapeError
-from veridical.predictions.files.contents import Contents
+from veridical.predictions.classes import UNKNOWN, ClassIndices, order_of_columns
+from veridical.predictions.files.contents import Contents, Request
 from veridical.predictions.files.file_checks import reading
-from veridical.predictions.files.formats import FORMATS, format_of
-from veridical.predictions.files.labels import READERS, read_labels
-from veridical.predictions.frames import Frame, matching_columns
+from veridical.predictions.files.formats import FORMATS, format_of, format_with, read_labels, suffixes_with
+from veridical.predictions.labels import Samples, resolve_labels
 from veridical.predictions.sample_ids import places_of
-from veridical.predictions.validation import KINDS, Array, InputKind
+from veridical.predictions.validation import KINDS, Array
 
-#: Files that hold one source; a .zarr is a directory of its own.
-_SUFFIXES = tuple(suffix for suffix in FORMATS if suffix != ".zarr")
 _RUN = "run.json"
+
+
+def _suffixes() -> list[str]:
+    """Of files that hold one source."""
+    return [suffix for suffix in suffixes_with("read") if not FORMATS[suffix].is_directory]
 
 
 def is_pattern(path: str) -> bool:
@@ -31,7 +34,7 @@ def is_pattern(path: str) -> bool:
     return glob.has_magic(path) and not Path(path).exists()
 
 
-def read_directory(path: Path, kind: InputKind | None, label_file: Path | None = None) -> Contents:
+def read_directory(path: Path, request: Request, label_file: Path | None = None) -> Contents:
     """The files of a directory, in natural order; ``labels.*`` has the labels, ``run.json`` may give the kind.
 
     ``label_file``, which the caller reads, is not a source.
@@ -39,14 +42,14 @@ def read_directory(path: Path, kind: InputKind | None, label_file: Path | None =
     with reading(path, "a directory"):
         files = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
     files = _without(label_file, files)
-    sources = [file for file in files if file.suffix.lower() in _SUFFIXES and not _is_labels(file)]
+    sources = [file for file in files if file.suffix.lower() in _suffixes() and not _is_labels(file)]
     suffixes = sorted({file.suffix.lower() for file in sources})
     if len(suffixes) > 1:
         raise FileFormatError(
             f"{path} holds {' and '.join(suffixes)} files; choose one of them by a pattern, as in "
             f"{path / ('*' + suffixes[0])}."
         )
-    contents = _read_sources(sources, [file for file in files if _is_labels(file)], str(path), kind)
+    contents = _read_sources(sources, [file for file in files if _is_labels(file)], str(path), request)
     if contents.kind is None:
         run = _described_run(path)
         contents.kind, contents.class_names = run.get("kind"), contents.class_names or run.get("class_names")
@@ -62,19 +65,19 @@ def _described_run(path: Path) -> dict[str, Any]:
     return described if isinstance(described, dict) and described.get("kind") in KINDS else {}
 
 
-def read_pattern(pattern: str, kind: InputKind | None, label_file: Path | None = None) -> Contents:
+def read_pattern(pattern: str, request: Request, label_file: Path | None = None) -> Contents:
     """The files that match a pattern, in natural order; a file ``labels.*`` has the labels."""
     names = glob.glob(pattern)
     if not names:
         raise FileFormatError(f"no file matches {pattern}; check the name.")
-    return read_files([Path(name) for name in names], kind, pattern, label_file)
+    return read_files([Path(name) for name in names], request, pattern, label_file)
 
 
-def read_files(files: Sequence[Path], kind: InputKind | None, where: str, label_file: Path | None = None) -> Contents:
+def read_files(files: Sequence[Path], request: Request, where: str, label_file: Path | None = None) -> Contents:
     """Several files, in natural order; a file ``labels.*`` has the labels."""
     files = _without(label_file, files)
     return _read_sources(
-        [file for file in files if not _is_labels(file)], [file for file in files if _is_labels(file)], where, kind
+        [file for file in files if not _is_labels(file)], [file for file in files if _is_labels(file)], where, request
     )
 
 
@@ -86,16 +89,16 @@ def _without(label_file: Path | None, files: Sequence[Path]) -> list[Path]:
 
 
 def _is_labels(path: Path) -> bool:
-    return path.stem.lower() == "labels" and path.suffix.lower() in READERS
+    return path.stem.lower() == "labels" and format_with("read_labels", path) is not None
 
 
-def _read_sources(sources: Sequence[Path], labels: Sequence[Path], where: str, kind: InputKind | None) -> Contents:
+def _read_sources(sources: Sequence[Path], labels: Sequence[Path], where: str, request: Request) -> Contents:
     if not sources:
-        raise FileFormatError(f"{where} has no prediction files; give one file per source ({', '.join(_SUFFIXES)}).")
+        raise FileFormatError(f"{where} has no prediction files; give one file per source ({', '.join(_suffixes())}).")
     if len(labels) > 1:
         raise FileFormatError(f"{where} has {' and '.join(sorted(file.name for file in labels))}; keep one of them.")
     files = sorted(sources, key=lambda path: natural_order(path.name))
-    members = [_one_source(format_of(file).read(file, kind), file) for file in files]
+    members = [_one_source(format_of(file).read(file, request), file) for file in files]
     first = members[0]
     _reject_labels(members, files)
     _check_kinds(members, files)
@@ -109,13 +112,15 @@ def _read_sources(sources: Sequence[Path], labels: Sequence[Path], where: str, k
             )
     return Contents(
         [member.values for member in members],
-        read_labels(labels[0]) if labels else _common_labels(members, files),
+        read_labels(labels[0]) if labels else _common_labels(members, files, class_names),
         first.kind,
         _names(files),
         class_names,
         first.sample_ids,
         first.groups,
         rounding=max(member.rounding for member in members),
+        was_sorted=any(member.was_sorted for member in members),
+        is_table=any(member.is_table for member in members),
         files=(*files, *labels),
     )
 
@@ -131,6 +136,8 @@ def _one_source(contents: Contents, file: Path) -> Any:
             "classes); load a file with all sources by itself."
         )
     contents.values = values
+    if contents.class_names is None and isinstance(contents.labels, ClassIndices):
+        contents.labels = contents.labels.indices
     return contents
 
 
@@ -158,18 +165,22 @@ def _check_kinds(members: Sequence[Contents], files: Sequence[Path]) -> None:
 
 
 def _match_classes(members: Sequence[Any], files: Sequence[Path]) -> Sequence[str] | None:
-    """Put the columns of all files with class names into the order of the first such file; these names."""
-    frames = [
-        (member, Frame(str(file), member.values, list(member.class_names), None))
-        for file, member in zip(files, members, strict=True)
-        if member.class_names
-    ]
-    if not frames:
+    """Put the columns of all files, and their labels, into the order of the first file with class names; these."""
+    wanted: Sequence[str] | None = next((member.class_names for member in members if member.class_names), None)
+    if wanted is None:
         return None
-    names = matching_columns([frame for _, frame in frames], None)
-    for member, frame in frames:
-        member.values = frame.values
-    return names
+    for file, member in zip(files, members, strict=True):
+        names, n_classes = member.class_names, member.values.shape[-1]
+        if names is None and n_classes != len(wanted):
+            continue  # its shape differs from that of others
+        order = order_of_columns(names, wanted, str(file))
+        if member.labels is not None:
+            samples = Samples((len(member.values),), None, n_classes, names or wanted)
+            indices = resolve_labels(member.labels, samples)
+            member.labels = indices if order is None else np.append(np.argsort(order), UNKNOWN)[indices]
+        if order is not None:
+            member.values = member.values[:, order]
+    return wanted
 
 
 def _match_samples(members: Sequence[Any], files: Sequence[Path]) -> None:
@@ -194,15 +205,16 @@ def _ids_or_count(member: Contents) -> Array:
     return np.arange(len(member.values)) if member.sample_ids is None else np.asarray(member.sample_ids)
 
 
-def _common_labels(members: Sequence[Contents], files: Sequence[Path]) -> Any:
-    """The labels that files contain, which must agree."""
+def _common_labels(members: Sequence[Contents], files: Sequence[Path], class_names: Sequence[str] | None) -> Any:
+    """The labels that files contain, which must agree; places of classes where these have names."""
     labelled = [(file, member.labels) for file, member in zip(files, members, strict=True) if member.labels is not None]
     for file, labels in labelled:
         if not np.array_equal(labels, labelled[0][1]):
             raise LabelError(
                 f"{file} has labels that differ from those in {labelled[0][0]}; all sources need the same samples."
             )
-    return labelled[0][1] if labelled else None
+    labels = labelled[0][1] if labelled else None
+    return labels if class_names is None or labels is None else ClassIndices(np.asarray(labels))
 
 
 def _names(files: Sequence[Path]) -> list[str]:

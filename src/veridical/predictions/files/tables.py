@@ -1,38 +1,36 @@
-"""Tables of predictions from any file: the long form (sample, source, classes), or the rows of one source."""
+"""Predictions in a table of any format: the long form (sample, source, classes), or the rows of one source."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from veridical.errors import DtypeError, FileFormatError, LabelError, ParameterError, ShapeError
+from veridical.errors import FileFormatError, LabelError, ShapeError
 from veridical.predictions.arrays import as_text_array
-from veridical.predictions.classes import UNKNOWN, is_counting, is_unknown, is_whole, texts_of_labels
-from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
+from veridical.predictions.classes import columns_of_classes, is_counting, is_unknown, is_whole, value_of
+from veridical.predictions.files.contents import Contents, ReadTable, Request, declared_kind, settle_kind
 from veridical.predictions.files.file_checks import missing_column
 from veridical.predictions.sums import rounding_of
-from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
+from veridical.predictions.validation import INPUT_KINDS, Array, check_choice
 from veridical.predictions.votes import is_header_of_votes
 
-#: Columns with a meaning; every other column is a class.
+#: Columns with a meaning, and other names of the column ``sample``.
 RESERVED = ("sample", "source", "label", "group", "kind", "dtype")
-_PRECISIONS = ("float16", "float32", "float64")
+_SAMPLE_NAMES = ("id", "sample_id")
+PRECISIONS = ("float16", "float32", "float64")
 
 #: A table with a smaller share of all (sample, source) pairs is not an ensemble, and would fill memory with NaN.
 _LEAST_COVERAGE = 0.01
 _SMALL = 4_000_000
-_ROWS_AT_ONCE = 4096
 
 
 @dataclass
-class Table:
+class _Table:
     """Rows of scores (R, L) under class names, and the columns with a meaning as text ("" if empty)."""
 
     path: Path
@@ -41,56 +39,74 @@ class Table:
     text: Mapping[str, Sequence[str]]
 
 
-#: Other names of the column ``sample``.
-_SAMPLE_NAMES = ("id", "sample_id")
+def read_predictions(read_table: ReadTable, path: Path, request: Request) -> Contents:
+    """The predictions of a table, whose columns ``read_table`` reads."""
+    meanings: dict[str, str] = {}
+    classes: list[str] = []
+
+    def choose(names: list[str]) -> tuple[Sequence[str], Sequence[str]]:
+        meanings.update(_meanings(names, request, path))
+        classes.extend(_classes(names, meanings, request, path))
+        return classes, list(dict.fromkeys(meanings.values()))
+
+    columns = read_table(path, choose)
+    text = {meaning: columns.text[name] for meaning, name in meanings.items()}
+    return _contents_of(_Table(path, classes, columns.numbers, text), request)
 
 
-def standard_names(names: Sequence[str], group_column: str | None, path: Path) -> dict[str, str]:
-    """Columns to read -> their names in this module: ``id`` and ``sample_id`` are ``sample``.
-
-    ``group_column`` is ``group`` in place of a column of that name.
+def _meanings(names: list[str], request: Request, path: Path) -> dict[str, str]:
+    """The columns to read beside the classes, by what they mean; the caller may choose the groups and the classes.
 
     In a table of calibrated predictions, which has the columns id, label and confidence, the label is a predicted one
     and is not read.
     """
-    if group_column is not None and group_column not in names:
-        raise missing_column(path, group_column, names)
-    result = {name: name for name in names if group_column is None or name != "group"}
-    if group_column is not None:
-        result[group_column] = "group"
-    aliases = [name for name in names if name in _SAMPLE_NAMES]
-    if len(aliases) == 1 and "sample" not in names:
-        result[aliases[0]] = "sample"
-        if "label" in names and "confidence" in names and "source" not in names:
-            del result["label"], result["confidence"]
+    group, chosen = request.group_column, request.class_columns or ()
+    for name in (*chosen, *([] if group is None else [group])):
+        if name not in names:
+            raise missing_column(path, name, names)
+    result = {name: name for name in RESERVED if name in names and name not in (*chosen, group)}
+    if group is not None:
+        result["group"] = group
+    aliases = [name for name in names if name in _SAMPLE_NAMES and name not in (*chosen, group)]
+    if len(aliases) == 1 and "sample" not in result:
+        result["sample"] = aliases[0]
+        if _is_calibrated(names):
+            result.pop("label", None)
     return result
 
 
-def check_header(names: Sequence[str], path: Path) -> list[str]:
-    """The class columns among a table's columns."""
+def _classes(names: list[str], meanings: Mapping[str, str], request: Request, path: Path) -> list[str]:
+    """The class columns of a table."""
+    if request.class_columns is not None:
+        return list(request.class_columns)
     if len(names) == 1 and re.search(r"[;\t]", names[0]):
         raise FileFormatError(f"{path} separates its columns by something other than commas; write commas.")
     if "" in names:
         raise FileFormatError(
-            f"column {list(names).index('') + 1} of {path} has no name; give each class its column name, and leave row "
+            f"column {names.index('') + 1} of {path} has no name; give each class its column name, and leave row "
             "numbers out (pandas: to_csv(index=False))."
         )
-    if all(_is_number(name) for name in names) and not all(is_whole(name) for name in names):
-        raise FileFormatError(f"{path} starts with numbers; write the columns' names on its first line.")
-    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
-    if repeated is not None:
-        raise FileFormatError(f"{path} has two columns called {repeated!r}; give each column its own name.")
+    if all(value_of(name) is not None for name in names) and not all(is_whole(name) for name in names):
+        raise FileFormatError(
+            f"{path} starts with numbers; write the columns' names on its first line, or choose them with "
+            "class_columns if they are names of classes."
+        )
     if is_header_of_votes(names):
         raise FileFormatError(
             f"{path} has votes (columns {', '.join(names)}) and no probabilities; use 'veridical jury' or "
             'veridical.judge, or pass kind="labels" (on the command line --kind labels).'
         )
-    if "source" in names and "sample" not in names:
+    if "source" in meanings and "sample" not in meanings:
         raise FileFormatError(f"{path} has a column source and no column sample; add the sample of each row.")
-    classes = [name for name in names if name not in RESERVED]
+    without = {*RESERVED, *meanings.values(), *["confidence"] * _is_calibrated(names)}
+    classes = columns_of_classes([name for name in names if name not in without], str(path))
     if not classes:
         raise ShapeError(_few_classes(path, names, 0))
     return classes
+
+
+def _is_calibrated(names: Sequence[str]) -> bool:
+    return {"label", "confidence"} <= set(names) and not {"sample", "source"} & set(names)
 
 
 def _few_classes(path: Path, names: Sequence[str], n_classes: int) -> str:
@@ -100,18 +116,18 @@ def _few_classes(path: Path, names: Sequence[str], n_classes: int) -> str:
     )
 
 
-def contents_of(table: Table, requested: InputKind | None) -> Contents:
-    """The scores of a table as an array; ``requested`` is the kind that the caller passes, if any."""
+def _contents_of(table: _Table, request: Request) -> Contents:
+    """The scores of a table as an array."""
     if not len(table.scores):
         raise FileFormatError(f"{table.path} has column names and no rows; write it again.")
     scores = table.scores
-    precision = _constant(table, "dtype", _PRECISIONS)
+    precision = _constant(table, "dtype", PRECISIONS)
     if precision is not None:
         with np.errstate(over="ignore"):  # numbers beyond the precision's range become infinite
             scores = scores.astype(precision)
     kind: Any = _constant(table, "kind", INPUT_KINDS)
     kind = settle_kind(kind, declared_kind(table.path), f"the name of {table.path}")
-    is_binary = "binary" in (requested, kind)
+    is_binary = "binary" in (request.kind, kind)
     if len(table.class_names) < 2 and not is_binary:
         raise ShapeError(_few_classes(table.path, [*table.text, *table.class_names], len(table.class_names)))
     if len(table.class_names) > 1 and is_binary:
@@ -121,15 +137,16 @@ def contents_of(table: Table, requested: InputKind | None) -> Contents:
         )
     read = _long_form if "source" in table.text else _one_source
     contents = read(table, scores)
-    contents.kind, contents.rounding = kind, 0.0 if is_binary else rounding_of(scores)
+    contents.kind, contents.is_table = kind, True
+    contents.rounding = 0.0 if is_binary else rounding_of(scores)
     if is_binary:
         contents.values = np.asarray(contents.values)[..., 0]
     else:
-        contents.class_names = None if is_counting(table.class_names) else table.class_names
+        contents.class_names = table.class_names
     return contents
 
 
-def _constant(table: Table, column: str, choices: Sequence[str]) -> str | None:
+def _constant(table: _Table, column: str, choices: Sequence[str]) -> str | None:
     """The value of a column that must be the same in all rows, or None without the column."""
     if column not in table.text:
         return None
@@ -141,7 +158,7 @@ def _constant(table: Table, column: str, choices: Sequence[str]) -> str | None:
     return check_choice(values[0], choices, f"{table.path}: {column}")
 
 
-def _long_form(table: Table, scores: Array) -> Contents:
+def _long_form(table: _Table, scores: Array) -> Contents:
     """One row per sample and source, in any order; missing pairs become rows of NaN."""
     samples, sample = _places(table.text["sample"])
     sources, source = _places(table.text["source"], only_counting=True)
@@ -171,10 +188,11 @@ def _long_form(table: Table, scores: Array) -> Contents:
         source_names=None if is_counting(sources) else sources,
         sample_ids=_ids(samples, table.path),
         groups=_groups(table, sample, samples),
+        was_sorted=samples != list(dict.fromkeys(table.text["sample"])),
     )
 
 
-def _one_source(table: Table, scores: Array) -> Contents:
+def _one_source(table: _Table, scores: Array) -> Contents:
     """One row per sample, in the order of the file, or of the samples if they are numbers."""
     if "sample" not in table.text:
         rows = np.arange(len(scores))
@@ -190,11 +208,16 @@ def _one_source(table: Table, scores: Array) -> Contents:
         )
     values = np.empty_like(scores)
     values[sample] = scores
-    labels, groups = _labels(table, sample, samples), _groups(table, sample, samples)
-    return Contents(values, labels=labels, sample_ids=_ids(samples, table.path), groups=groups)
+    return Contents(
+        values,
+        labels=_labels(table, sample, samples),
+        sample_ids=_ids(samples, table.path),
+        groups=_groups(table, sample, samples),
+        was_sorted=samples != table.text["sample"],
+    )
 
 
-def _labels(table: Table, sample: Array, samples: Sequence[str]) -> Array | None:
+def _labels(table: _Table, sample: Array, samples: Sequence[str]) -> Array | None:
     """One label per sample, blank where there is none."""
     chosen = _per_sample(table, "label", sample, samples)
     if chosen is None or all(map(is_unknown, chosen)):
@@ -202,7 +225,7 @@ def _labels(table: Table, sample: Array, samples: Sequence[str]) -> Array | None
     return as_text_array(chosen, f"the labels in {table.path}")
 
 
-def _groups(table: Table, sample: Array, samples: Sequence[str]) -> Array | None:
+def _groups(table: _Table, sample: Array, samples: Sequence[str]) -> Array | None:
     """One group per sample."""
     chosen = _per_sample(table, "group", sample, samples)
     if chosen is None:
@@ -214,7 +237,7 @@ def _groups(table: Table, sample: Array, samples: Sequence[str]) -> Array | None
     return _ids(chosen, table.path, counting=True)
 
 
-def _per_sample(table: Table, column: str, sample: Array, samples: Sequence[str]) -> list[str] | None:
+def _per_sample(table: _Table, column: str, sample: Array, samples: Sequence[str]) -> list[str] | None:
     """What a column holds for each sample; the rows of a sample must not contradict each other."""
     if column not in table.text:
         return None
@@ -254,45 +277,3 @@ def _places(names: Sequence[str], *, only_counting: bool = False) -> tuple[list[
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order))
     return [different[place] for place in order], rank[rows]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def columns_to_write(predictions: Predictions) -> list[str]:
-    """Names of the class columns; a class must not have the name of a column with a meaning."""
-    names = predictions.class_names or [str(l) for l in range(predictions.n_classes)]
-    for taken in (*RESERVED, ""):
-        if taken in names:
-            raise ParameterError(f"a class is called {taken!r}, which a table cannot hold; rename it or save a .npz.")
-    if predictions.dtype.kind == "f" and predictions.dtype.itemsize > 8:
-        raise DtypeError(f"{predictions.dtype} does not fit into a table; convert the scores to float64.")
-    if predictions.n_samples == 0:
-        raise ShapeError("there are no samples, and a table has its shape from them; save a .npz.")
-    return list(names)
-
-
-def columns_of_samples(predictions: Predictions) -> dict[str, list[Any]]:
-    """The columns that say something about samples: their ids, labels (None where they are not known) and groups."""
-    ids = range(predictions.n_samples) if predictions.sample_ids is None else predictions.sample_ids.tolist()
-    columns: dict[str, list[Any]] = {"sample": list(ids)}
-    if predictions.labels is not None:
-        labels = texts_of_labels(predictions.labels, predictions.n_classes, predictions.class_names)
-        columns["label"] = [None if label in (UNKNOWN, "") else label for label in labels]
-    if predictions.groups is not None:
-        columns["group"] = predictions.groups.tolist()
-    return columns
-
-
-def rows_to_write(predictions: Predictions) -> Iterator[tuple[Any, range, Array]]:
-    """(source name, samples, scores) in blocks of one source, so that memory holds one block."""
-    names = predictions.source_names or range(predictions.n_sources)
-    for name, source in zip(names, predictions, strict=True):
-        for start in range(0, predictions.n_samples, _ROWS_AT_ONCE):
-            block = range(start, min(start + _ROWS_AT_ONCE, predictions.n_samples))
-            yield name, block, np.asarray(source[block.start : block.stop], predictions.dtype.newbyteorder("="))

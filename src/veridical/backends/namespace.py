@@ -1,0 +1,125 @@
+"""Functions over a namespace ``xp`` of the array API standard: NumPy, PyTorch, JAX, CuPy, or one that writes a graph.
+
+Nothing is written in place, and no result depends on what is in an array in Python, unless the array is NumPy's.  Sums
+are taken row by row or source by source, so that the numbers of a sample are the same alone and among others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+#: By how much the kept label leads in what the user gets: far above float32's rounding, far below any meaning.
+LABEL_MARGIN = 1e-6
+
+
+def device_of(values: Any) -> Any:
+    """Where an array is; None, the default device, for what JAX traces."""
+    return getattr(values, "device", None)
+
+
+def is_jax(xp: Any) -> bool:
+    """Whether these are the functions of JAX."""
+    return str(xp.__name__) == "jax.numpy"
+
+
+def compiled(xp: Any, function: Callable[..., Any], *arrays: Any, **options: Any) -> Any:
+    """``function(xp, *arrays, **options)``; by JAX compiled as a whole, which operation by operation takes long."""
+    if is_jax(xp):
+        return _compiled_by_jax(function, tuple(sorted(options.items())))(*arrays)
+    return function(xp, *arrays, **options)
+
+
+@lru_cache(maxsize=256)
+def _compiled_by_jax(function: Callable[..., Any], options: tuple[tuple[str, Any], ...]) -> Any:
+    import jax
+
+    return jax.jit(lambda *arrays: function(jax.numpy, *arrays, **dict(options)))
+
+
+def one_hot(xp: Any, labels: Any, n_classes: int) -> Any:
+    """(N, L) booleans."""
+    return labels[:, None] == xp.arange(n_classes, dtype=labels.dtype, device=device_of(labels))[None, :]
+
+
+def at_label(xp: Any, probs: Any, labels: Any) -> Any:
+    """(N,) entries of the labels' columns; as a sum, because ``torch.export`` fixes the size of what is gathered."""
+    if xp is np:
+        return probs[np.arange(len(probs)), labels]
+    return xp.sum(xp.where(one_hot(xp, labels, probs.shape[1]), probs, xp.zeros_like(probs)), axis=1)
+
+
+def widest_float(xp: Any, values: Any) -> Any:
+    """``values`` in float64 where its device has it and JAX is allowed to use it, otherwise as they are."""
+    if is_jax(xp):
+        import jax
+
+        if jax.dtypes.canonicalize_dtype("float64").itemsize < 8:
+            return values
+    try:
+        wide = xp.astype(values, xp.float64, copy=False)
+    except (TypeError, ValueError, RuntimeError):  # MPS has no float64
+        return values
+    return wide
+
+
+def class_sums(xp: Any, values: Any) -> Any:
+    """Sums over the last axis."""
+    return np.einsum("...l->...", values) if xp is np else xp.sum(values, axis=-1)
+
+
+def source_sums(xp: Any, values: Any) -> Any:
+    """(N,) sums over the first axis of (S, N), in the order of the sources."""
+    if xp is np and values.shape[1] == 1:  # NumPy adds up a single column in another order than several
+        return np.add.accumulate(values)[-1]
+    return xp.sum(values, axis=0)
+
+
+def softmax(xp: Any, scores: Any) -> Any:
+    """Over the last axis."""
+    exponentials = xp.exp(scores - xp.max(scores, axis=-1, keepdims=True))
+    return exponentials / class_sums(xp, exponentials)[..., None]
+
+
+def cumulative_sum(xp: Any, values: Any) -> Any:
+    """Along the second axis, by the library's own name for it where there is one: ``torch.compile`` knows that."""
+    return xp.cumsum(values, 1) if hasattr(xp, "cumsum") else xp.cumulative_sum(values, axis=1)
+
+
+def weighted_sum(xp: Any, weights: Any, values: Any) -> Any:
+    """(N, L) sums over the first axis of values (S, N, L) times weights (S, N), or (S, 1) where they are the same."""
+    return xp.sum(weights[:, :, None] * values, axis=0)
+
+
+def project(xp: Any, rows: Any, labels: Any, margin: float) -> Any:
+    """The nearest points of the simplex at which ``labels`` lead every other class by ``margin``.
+
+    With the other classes in falling order, the common level is the mean of the label's score and the first k of them,
+    for the smallest k at which the next does not exceed it.
+    """
+    n_classes = rows.shape[1]
+    is_label = one_hot(xp, labels, n_classes)
+    others = xp.where(is_label, xp.full_like(rows, -xp.inf), rows)
+    score = at_label(xp, rows, labels) - margin
+    leads = score >= xp.max(others, axis=1)
+    if xp is np:  # most rows are there already
+        behind = np.flatnonzero(~leads)
+        projected = rows.copy()
+        if len(behind):
+            projected[behind] = _projected(np, rows[behind], others[behind], is_label[behind], score[behind], margin)
+        return projected
+    return xp.where(leads[:, None], rows, _projected(xp, rows, others, is_label, score, margin))
+
+
+def _projected(xp: Any, rows: Any, others: Any, is_label: Any, score: Any, margin: float) -> Any:
+    n_classes = rows.shape[1]
+    falling = -xp.sort(-others, axis=1)[:, : n_classes - 1]
+    counts = xp.astype(xp.arange(1, n_classes, device=device_of(rows)), rows.dtype)
+    levels = (score[:, None] + cumulative_sum(xp, falling)) / (counts + 1)[None, :]
+    following = xp.concat([falling[:, 1:], xp.full_like(falling[:, :1], -xp.inf)], axis=1)
+    first = xp.argmax(xp.astype(levels >= following, xp.int32), axis=1)
+    level = at_label(xp, levels, first)[:, None]
+    return xp.where(is_label, level + margin, xp.minimum(rows, level))

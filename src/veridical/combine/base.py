@@ -1,0 +1,222 @@
+"""What all combiners share: a combiner is one class with what it learns, one formula, and its state."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from veridical.backends.namespace import LABEL_MARGIN, class_sums, project, widest_float
+from veridical.combine.combined import Combined
+from veridical.combine.in_memory import CombineOptions, SourcesInMemory
+from veridical.combine.sources import Sources
+from veridical.combine.truth import Floats, Labels
+from veridical.predictions import Predictions
+from veridical.predictions.validation import Array
+
+#: Classes whose scores differ by less than this are tied: of those the lowest is the label, however sums are rounded.
+TIED = 1e-5
+
+#: Entries of every saved combiner, None where it has no such state; the first files had two of them.
+_ALWAYS_SAVED = ("weights", "floor", "mean_weight")
+
+
+class Combiner:
+    """Base of the ways to combine sources: many distributions per sample to one.
+
+    A subclass names itself, writes :meth:`formula`, and :meth:`fit` if it learns anything; ``veridical.register`` makes
+    it known.  The formula is written over an array namespace ``xp``: NumPy, PyTorch, JAX, CuPy and ONNX run it.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
+    >>> combiner, _ = vd.combine.fit_combiner("linear-pool", predictions, predictions.labels, vd.Identity())
+    >>> round(float(combiner.weights.sum()), 6)
+    1.0
+    >>> vd.combine.COMBINERS["atde"].keeps_labels
+    True
+    """
+
+    #: What one types, as in ``combine="atde"``.
+    name: ClassVar[str]
+    #: What tables and figures show; the name where there is no usual short title.
+    title: ClassVar[str]
+    #: One line of explanation.
+    summary: ClassVar[str]
+    #: Whether the label is always that of the mean of the sources.
+    keeps_labels: ClassVar[bool] = False
+    #: Whether its weights are fitted on labelled samples.
+    needs_labels: ClassVar[bool] = False
+    #: Whether each source has a weight that is fitted on a set of samples, with labels or without; all others combine
+    #: each sample on its own.
+    has_weights: ClassVar[bool] = False
+    #: Rank among combiners of equal merit: the lower, the fewer things it fits.
+    complexity: ClassVar[int] = 0
+    #: Names of the fitted attributes, which are saved and restored: numbers or float64 arrays.
+    _state: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__ and "title" not in cls.__dict__:
+            cls.title = cls.name
+
+    # What a combiner writes ---------------------------------------------------------------------------------------
+
+    def fit(self, predictions: Predictions, labels: Labels, options: CombineOptions) -> None:
+        """Set the attributes named in ``_state``; ``labels`` are (N,) int64."""
+
+    def formula(self, xp: Any, sources: Sources) -> Any:
+        """(N, L) combined vectors of checked sources; they need not sum to one."""
+        raise NotImplementedError
+
+    def for_sources(self, known: list[int], n_new: int) -> Self:
+        """The combiner for some of its sources, by number, followed by ``n_new`` that it was not fitted on."""
+        raise NotImplementedError
+
+    def check_state(self, n_sources: int) -> None:
+        """Raise ValueError where a restored state is none that a fit leaves behind."""
+
+    @property
+    def source_weights(self) -> Floats | None:
+        """(S,) with which weights truth is discovered on the combined vectors; None where all are one."""
+        return None
+
+    def _by_kernel(self, sources: SourcesInMemory) -> tuple[Array, Labels] | None:
+        """Vectors and labels of many samples, where there is a compiled kernel."""
+        return None
+
+    # What is shared -----------------------------------------------------------------------------------------------
+
+    def combine(self, sources: Sources) -> tuple[Any, Any]:
+        """(N, L) distributions and (N,) labels, which lead them strictly."""
+        xp = sources.xp
+        probs = self.formula(xp, sources)
+        probs = probs / class_sums(xp, probs)[:, None]
+        label = sources.prediction if self.keeps_labels else leading_label(xp, probs)
+        return xp.astype(project(xp, probs, label, LABEL_MARGIN), sources.probs.dtype, copy=False), label
+
+    def combine_arrays(self, sources: Sources) -> Combined:
+        """Sources of any library, combined where they are."""
+        probs, labels = self.combine(sources)
+        wide = widest_float(sources.xp, probs)
+        return Combined(wide, labels, sources, self.source_weights, dtype=probs.dtype)
+
+    def combine_in_memory(self, sources: SourcesInMemory) -> Combined:
+        """Sources in host memory, combined by a kernel or block by block."""
+        probs, labels = (self._by_kernel(sources) if sources.are_many else None) or sources.in_blocks(self.combine)
+        probs = probs.astype(sources.predictions.result_dtype, copy=False)
+        return Combined(probs, labels, sources, self.source_weights)
+
+    def apply(self, predictions: Predictions, options: CombineOptions) -> Combined:
+        """Combine predictions in host memory."""
+        return self.combine_in_memory(SourcesInMemory(predictions, options))
+
+    def described(self) -> dict[str, Any]:
+        """What is saved: its name and state, as numbers and arrays."""
+        return {
+            "name": self.name,
+            **dict.fromkeys(_ALWAYS_SAVED),
+            **{name: getattr(self, name) for name in self._state},
+        }
+
+    @classmethod
+    def from_described(cls, stored: dict[str, Any], n_sources: int) -> Self:
+        """The combiner that :meth:`described` described; ValueError if it is none."""
+        present = {name for name, value in stored.items() if value is not None} - {"name"}
+        if not {"name", *_ALWAYS_SAVED[:2]} <= set(stored) <= {"name", *_ALWAYS_SAVED, *cls._state}:
+            raise ValueError(f"the way to combine its sources is described by {sorted(stored)}")
+        if present != {*cls._state}:
+            raise ValueError(f"{cls.name} is made of {sorted(cls._state)}, not of {sorted(present)}")
+        combiner = cls()
+        vars(combiner).update({name: stored[name] for name in cls._state})
+        combiner.check_state(n_sources)
+        return combiner
+
+    def with_state(self, **state: Any) -> Self:
+        """A copy with other fitted attributes."""
+        changed = copy.copy(self)
+        vars(changed).update(state)
+        return changed
+
+    def __repr__(self) -> str:
+        state = ", ".join(f"{name}={getattr(self, name, None)!r}" for name in self._state)
+        return f"{type(self).__name__}({state})"
+
+
+def leading_label(xp: Any, probs: Any) -> Any:
+    """(N,) the lowest of the classes that lead, up to rounding."""
+    top = xp.max(probs, axis=1, keepdims=True)
+    return xp.argmax(xp.astype(probs >= top - TIED, xp.int32), axis=1)
+
+
+class Mean(Combiner):
+    """The mean of the sources.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> vd.combine.COMBINERS["mean"]().apply(vd.Predictions([[[0.9, 0.1]], [[0.5, 0.5]]]), vd.Identity()).probs
+    array([[0.7, 0.3]])
+    """
+
+    name = "mean"
+    title = "DE"
+    summary = "Mean of the sources: the deep (or snapshot) ensemble."
+    keeps_labels = True
+
+    def formula(self, xp: Any, sources: Sources) -> Any:
+        return sources.mean
+
+    def _by_kernel(self, sources: SourcesInMemory) -> tuple[Array, Labels]:
+        return sources.mean
+
+
+class TDE(Combiner):
+    """Truth discovery of each sample, whose label may be another than that of the mean.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.Predictions([[[0.8, 0.2]], [[0.7, 0.3]], [[0.1, 0.9]]])
+    >>> vd.combine.COMBINERS["tde"]().apply(predictions, vd.Identity()).probs.round(2)
+    array([[0.74, 0.26]])
+    """
+
+    name = "tde"
+    title = "TDE"
+    summary = "Truth discovery; may change labels."
+    complexity = 1
+
+    def formula(self, xp: Any, sources: Sources) -> Any:
+        return sources.truth(keep_label=False).probs
+
+    def _by_kernel(self, sources: SourcesInMemory) -> tuple[Array, Labels]:
+        probs = sources.truth(keep_label=False).probs
+        label = leading_label(np, probs)
+        return project(np, probs, label, LABEL_MARGIN), label
+
+
+class ATDE(Combiner):
+    """Truth discovery of each sample that keeps the label of the mean.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> predictions = vd.Predictions([[[0.8, 0.2]], [[0.7, 0.3]], [[0.1, 0.9]]])
+    >>> vd.combine.COMBINERS["atde"]().apply(predictions, vd.Identity()).probs.round(2)
+    array([[0.74, 0.26]])
+    """
+
+    name = "atde"
+    title = "aTDE"
+    summary = "Truth discovery that keeps the mean's labels."
+    keeps_labels = True
+    complexity = 1
+
+    def combine(self, sources: Sources) -> tuple[Any, Any]:
+        return sources.truth().probs, sources.prediction
+
+    def _by_kernel(self, sources: SourcesInMemory) -> tuple[Array, Labels]:
+        return sources.kept_truth.probs, sources.kept_truth.prediction
