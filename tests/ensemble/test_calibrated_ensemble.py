@@ -126,8 +126,8 @@ def test_boosting_libraries_with_text_labels_and_a_class_missing_in_a_fold(wine)
     y, rare = y.copy(), 0
     y[rare] = "zinfandel"  # one sample: no fold can both know and predict this class
     boosters = [
-        LGBMClassifier(n_estimators=20, verbose=-1, random_state=0),
-        make_pipeline(StandardScaler(), XGBClassifier(n_estimators=20, random_state=0)),
+        LGBMClassifier(n_estimators=20, n_jobs=1, verbose=-1, random_state=0),
+        make_pipeline(StandardScaler(), XGBClassifier(n_estimators=20, n_jobs=1, random_state=0)),
         LOGISTIC,
     ]
     ensemble = vd.CalibratedEnsemble(boosters, method="temperature", cv=3)
