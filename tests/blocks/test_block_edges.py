@@ -239,7 +239,7 @@ class TestDamagedBeginning:
         ("text", "error", "words"),
         [
             ("{", errors.CorruptFileError, r"progress\.json is not a JSON file"),
-            ("[]", errors.CorruptFileError, r"progress\.json is damaged; leave --resume \(resume=True\) out"),
+            ("[]", errors.CorruptFileError, r"progress\.json is damaged; leave resume=True out"),
             ('{"blocks_done": "2"}', errors.CorruptFileError, "is damaged"),
             ('{"blocks_done": true}', errors.CorruptFileError, "is damaged"),
             ('{"blocks_done": -1}', errors.CorruptFileError, "is damaged"),

@@ -367,7 +367,7 @@ class TestFaults:
                     with open(disk / "filler", "ab") as file:
                         file.write(b"\0" * (1 << 20))
 
-            with pytest.raises(errors.StorageError, match=r"there is no space .* continue with --resume"):
+            with pytest.raises(errors.StorageError, match=r"there is no space .* continue with resume=True"):
                 scale.apply_calibrator(calibrator, opened, out=disk / target, progress=ignoring_errors(fill))
             assert not (disk / target).exists()
             (disk / "filler").unlink()

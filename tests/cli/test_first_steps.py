@@ -56,7 +56,7 @@ def test_pattern_without_quotes_is_the_pattern(folder, tmp_path):
 def test_missing_labels_name_the_option(folder, command):
     message = rejected(command, folder / "net*_new.npy", "--kind", "logits")
     assert "needs labels" in message
-    assert "--labels FILE" in message
+    assert "give them as --labels FILE" in message
 
 
 def test_labels_among_sources_are_recognised(folder, tmp_path):
@@ -65,7 +65,7 @@ def test_labels_among_sources_are_recognised(folder, tmp_path):
     labels = tmp_path / "val_labels.npy"
     for sources in ([tmp_path], [tmp_path / "*.npy"], list(tmp_path.iterdir())):
         message = rejected("inspect", *sources, "--kind", "logits")
-        assert f"looks like labels; give it as the labels (on the command line --labels {labels})" in message
+        assert f"{labels} has one whole number per sample and looks like labels; give it as --labels FILE" in message
         done = veridical_in_process("inspect", *sources, "--kind", "logits", "--labels", labels)
         assert (done.returncode, "5 sources, 200 samples" in done.stdout) == (0, True), done.stderr
 

@@ -143,7 +143,7 @@ def test_warning_is_a_note_on_stderr(folder, tmp_path):
         (("evaluate", "p.npy", "-y", "y.npy", "--block-memory", "1M", "--intervals"), "bootstrap intervals need all"),
         (("evaluate", "p.npy", "-y", "y.npy", "--groups", "month"), "has no column 'month'"),
         (("evaluate", "months.npz", "--walk-forward", "week"), "week"),
-        (("evaluate", "months.npz", "--walk-forward", "name"), "appear: Jan, Feb). Pass period_order="),
+        (("evaluate", "months.npz", "--walk-forward", "name"), "appear: Jan, Feb). Pass --period-order appearance"),
         (("evaluate", "months.npz", "--period-order", "appearance"), "--walk-forward, which is missing"),
         (("apply", "cal.json", "p.npy", "-o", "OUT.npz", "--resume"), "give --block-memory, too"),
         (("evaluate", "p.npy", "-y", "y.npy", "--workers", "0"), "0 is not in the range"),
@@ -307,3 +307,21 @@ def test_warnings_of_a_command_are_not_shown_twice_or_later(folder):
     before = warnings.showwarning
     veridical("inspect", folder / "p.npy", "-q")
     assert warnings.showwarning is before
+
+
+def test_parameters_that_messages_name_are_options():
+    """Every name in the list of parameters is that of an option of some command."""
+    options = {option for command in COMMANDS for option in _options_of(program.get_command(None, command))}
+    for name in cli._PARAMETERS:
+        option = cli.with_options(f"{name}=False" if name == "keep_labels" else f"give {name}=.")
+        assert next(word for word in option.rstrip(".").split() if word.startswith("--")) in options
+
+
+def _options_of(command):
+    commands = [command, *getattr(command, "commands", {}).values()]
+    return [name for one in commands for parameter in one.params for name in parameter.opts]
+
+
+def test_other_words_stay_as_they_are():
+    for text in ('a file called kindness="x"', "labels are missing", "sources=3", "n_bins=10"):
+        assert cli.with_options(text) == text

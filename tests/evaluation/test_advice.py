@@ -71,7 +71,8 @@ def test_advice_says_what_letting_labels_change_gains():
     points = 100 * (gain.accuracy_after - gain.accuracy_before)
     assert advice.sentences[-1] == (
         f"Letting labels change lowers NLL from {gain.nll_before:.3f} to {gain.nll_after:.3f} and raises accuracy by "
-        f"{points:.1f} points: --objective distribution --change-labels."
+        f"{points:.1f} points: "
+        'objective="distribution", keep_labels=False.'
     )
 
 

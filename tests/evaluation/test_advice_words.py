@@ -104,7 +104,8 @@ def test_advice_lists_what_each_method_is_better_in():
 def test_label_change_says_what_happens_to_accuracy(accuracy, words):
     change = LabelChange("log-pool+vector", "Log pool + VS", 0.5, 0.25, 0.9, accuracy)
     assert change.sentence == (
-        f"Letting labels change lowers NLL from 0.500 to 0.250 and {words}: --objective distribution --change-labels."
+        f"Letting labels change lowers NLL from 0.500 to 0.250 and {words}: "
+        'objective="distribution", keep_labels=False.'
     )
     confidence = [standing("temperature", "TS", 0.0123)]
     advice = advice_of(confidence, DISTRIBUTION, method="temperature", label_change=change)

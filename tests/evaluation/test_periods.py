@@ -107,10 +107,8 @@ def test_periods_are_ordered_by_what_they_mean(in_order):
 def test_periods_without_an_order_need_to_be_told(periods):
     predictions = vd.Predictions(np.full((1, 3, 2), 0.5))
     by_text = ", ".join(sorted(periods))
-    with pytest.raises(
-        errors.ParameterError,
-        match=rf"as texts: {re.escape(by_text)}; as they first appear: {', '.join(periods)}.*--period-order appearance",
-    ):
+    orders = rf"as texts: {re.escape(by_text)}; as they first appear: {', '.join(periods)}"
+    with pytest.raises(errors.ParameterError, match=f'{orders}.*period_order="appearance"'):
         periods_of(predictions, periods)
     assert periods_of(predictions, periods, "appearance").tolist() == [0, 1, 2]
 

@@ -485,7 +485,7 @@ def test_gold_of_another_spelling_is_rejected_wherever_it_is_read(tmp_path):
     gold = {"0": "relevant", "1": "Not Relevant", "3": "Not Relevant"}
     words = (
         r"2 of the 3 gold items have the answer 'Not Relevant' \(the first is 1\), which is not a class of the votes; "
-        r"the nearest class is 'not relevant': correct the answers, or name all classes with classes= \(--classes\)"
+        r"the nearest class is 'not relevant': correct the answers, or name all classes with classes="
     )
     for read in (vd.judge, vd.load_votes):
         with pytest.raises(LabelError, match=words):

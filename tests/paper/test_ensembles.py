@@ -34,7 +34,7 @@ def test_ensemble_without_labels_is_rejected(tmp_path):
     path, _ = write_as_the_authors(tmp_path)
     with pytest.raises(LabelError, match="has no labels") as caught:
         paper.open_ensembles([path])
-    assert "--labels" in str(caught.value)
+    assert "labels=" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -136,7 +136,7 @@ def test_bad_row_is_named_by_its_index(monkeypatch):
 
 
 def test_table1_rejects_more_sources_than_exist():
-    with pytest.raises(ParameterError, match="small has 4 sources and --sources asks for 10"):
+    with pytest.raises(ParameterError, match="small has 4 sources and sources= asks for 10"):
         paper.table1([small_ensemble()], sources=[2, 10])
     with pytest.raises(ParameterError, match="at least 1"):
         paper.table1([small_ensemble()], sources=[0])

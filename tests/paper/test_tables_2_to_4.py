@@ -121,7 +121,7 @@ def test_sources_follow_the_paper_where_it_has_the_ensemble():
     assert posthoc_sources(small_ensemble(4, 50), None) == [4]
     few = paper.Ensemble(paper.EnsembleName("CIFAR100", "ResNet18", "snapshot"), small_predictions(6, 50))
     assert posthoc_sources(few, None) == [6]
-    with pytest.raises(ParameterError, match="6 sources and --sources asks for 200"):
+    with pytest.raises(ParameterError, match="6 sources and sources= asks for 200"):
         posthoc_sources(few, [200])
 
 

@@ -233,5 +233,5 @@ def test_page_of_the_shipped_ensemble():
     )
     assert "No label changes." in report.data.verdict
     assert "TS, which is simpler, is calibrated as well: ECE 0.84%, at its noise floor too." in report.data.verdict
-    assert "--objective distribution --change-labels" in report.data.verdict
+    assert 'objective="distribution", keep_labels=False' in report.data.verdict
     assert 'id="advice-table"' in report.html

@@ -155,7 +155,10 @@ def test_predict_reads_checkpoints_of_the_zoo(tmp_path: Path) -> None:
     message = assert_rejected(*words, "--out", out)
     assert "has no tensor stem.weight" in message
     words = ("predict", folder, "--dataset", "npz", "--data", tmp_path / "d.npz", "--out", tmp_path / "q.npz")
-    assert "is not a training run of veridical (it has no run.json); give --arch" in assert_rejected(*words)
+    assert (
+        "is not a training run of veridical (it has no run.json); give --arch and, if needed, --layout."
+        in assert_rejected(*words)
+    )
     assert "give --dataset, one of: cifar10" in assert_rejected("predict", folder, "--data", ".", "--out", out)
     assert not (tmp_path / "q.npz").exists()
 

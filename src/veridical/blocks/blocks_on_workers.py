@@ -58,7 +58,7 @@ def check_worker_memory(n_bytes: int, start: int, stop: int) -> None:
         raise WorkerError(
             f"samples {start} to {stop - 1} take {n_bytes / 1e6:,.0f} MB and about twice that with their results, the "
             f"interpreter takes 300 MB, and this Dask worker may use {limit / 1e6:,.0f} MB, of which it uses 80 %; use "
-            "smaller blocks (chunks over samples, or --block-memory), or give workers more memory."
+            "smaller blocks (chunks over samples, or block_memory=), or give workers more memory."
         )
 
 

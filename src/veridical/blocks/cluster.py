@@ -53,7 +53,7 @@ def worker_errors() -> Iterator[None]:
     except killed as error:
         raise WorkerError(
             "a Dask worker died several times while it worked on the same block, most likely because it had too little "
-            "memory; use smaller blocks (chunks over samples, or --block-memory), or give workers more memory."
+            "memory; use smaller blocks (chunks over samples, or block_memory=), or give workers more memory."
         ) from error
 
 

@@ -66,7 +66,7 @@ def evaluate(
 def reject_intervals(intervals: bool) -> None:
     """Bootstrap intervals resample the samples, which are not in memory."""
     if check_flag(intervals, "intervals"):
-        raise ParameterError("bootstrap intervals need all predictions in memory; leave intervals (--intervals) out.")
+        raise ParameterError("bootstrap intervals need all predictions in memory; leave intervals=True out.")
 
 
 def _run_evaluation(

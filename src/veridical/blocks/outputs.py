@@ -184,7 +184,7 @@ class BlockOutput:
             return _open_arrays(self.arrays_path, self.specs, block_size, fresh=False)
         except (FileNotFoundError, KeyError, ValueError):
             raise CorruptFileError(
-                f"{self.folder} lacks arrays that were written; leave --resume (resume=True) out to start anew."
+                f"{self.folder} lacks arrays that were written; leave resume=True out to start anew."
             ) from None
 
     def _read_progress(self) -> int:
@@ -194,11 +194,11 @@ class BlockOutput:
         n_blocks = max(-(-spec.shape[spec.samples_axis] // self._job["block_size"]) for spec in self.specs.values())
         done = content.get("blocks_done") if isinstance(content, dict) else None
         if type(done) is not int or not 0 <= done <= n_blocks:
-            raise CorruptFileError(f"{self.folder / _PROGRESS} is damaged; leave --resume (resume=True) out.")
+            raise CorruptFileError(f"{self.folder / _PROGRESS} is damaged; leave resume=True out.")
         if content.get("job") != _read_back(self._job):
             raise ParameterError(
                 f"{self.folder} is the beginning of another result: {_difference(content.get('job'), self._job)}; "
-                "give the same input and options, or leave --resume (resume=True) out to start anew."
+                "give the same input and options, or leave resume=True out to start anew."
             )
         return done
 
@@ -300,7 +300,7 @@ def _partial_is_kept(target: Path) -> Iterator[None]:
             yield
     except StorageError as error:
         text = str(error).rstrip(".")
-        raise StorageError(f"{text}; the finished blocks are kept: continue with --resume (resume=True).") from error
+        raise StorageError(f"{text}; the finished blocks are kept: continue with resume=True.") from error
 
 
 def check_block_target(target: Any) -> Path:

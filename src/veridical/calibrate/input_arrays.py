@@ -23,9 +23,7 @@ def labelled_samples(predictions: Predictions, y: Any) -> tuple[Predictions, Lab
     if predictions.n_samples == 0:
         raise ShapeError("there are no samples to calibrate on; at least one is needed.")
     if predictions.labels is None:
-        raise LabelError(
-            "calibration needs labels; give y, one integer per sample (on the command line --labels FILE)."
-        )
+        raise LabelError("calibration needs labels; give y (labels=), one integer per sample.")
     return predictions, predictions.labels
 
 

@@ -7,6 +7,7 @@ import codecs
 import errno
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -55,6 +56,49 @@ def run(arguments: Sequence[str] | None, interrupts: _Interrupts | None = None) 
         print_message("Interrupted.")
         return INTERRUPTED
     return code
+
+
+#: Parameters that messages of the library name as ``kind="logits"``, ``resume=True`` or ``labels=``; the options that
+#: set them have their names.
+_PARAMETERS = (
+    "arch",
+    "block_memory",
+    "class_axis",
+    "classes",
+    "dataset",
+    "intervals",
+    "keep_labels",
+    "kind",
+    "labels",
+    "layout",
+    "objective",
+    "period_order",
+    "renormalize",
+    "resume",
+    "sources",
+    "sources_axis",
+)
+_PARAMETER = re.compile(rf'\b({"|".join(_PARAMETERS)})=(?:"([^"]*)"|(True|False)|(?=[\s,.;)]))')
+
+
+def with_options(text: str) -> str:
+    """A sentence of the library, in which options stand for parameters.
+
+    Examples
+    --------
+    >>> with_options('pass kind="logits" or renormalize=True.')
+    'pass --kind logits or --renormalize.'
+    """
+    return _PARAMETER.sub(_as_option, text)
+
+
+def _as_option(parameter: re.Match[str]) -> str:
+    name, value, flag = parameter.groups()
+    if name == "keep_labels" and flag == "False":
+        return "--change-labels"
+    if name == "labels":
+        return "--labels FILE"
+    return f"--{name.replace('_', '-')}" + (f" {value}" if value else "")
 
 
 def print_message(text: str) -> None:
@@ -110,7 +154,7 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 0 if error.code is None else FAILED
     if isinstance(error, VeridicalError):
-        print_message(f"Error: {error}")
+        print_message(with_options(f"Error: {error}"))
         return BAD_INPUT
     if isinstance(error, click.ClickException):
         with suppress(OSError):

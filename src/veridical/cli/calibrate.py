@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from veridical.cli import with_options
 from veridical.cli.options import (
     block_option,
     method_option,
@@ -98,7 +99,7 @@ def command(
     sentences = [calibration_sentence(evaluation, judged, evaluation[judged].title)]
     if calibration.advice is not None:
         sentences += calibration.advice.sentences
-    output.text(" ".join(sentences))
+    output.text(with_options(" ".join(sentences)))
     for note in evaluation.notes:
         output.text(f"Note: {note}")
     output.wrote(out, report_path)

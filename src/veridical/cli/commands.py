@@ -13,7 +13,7 @@ import click
 
 from veridical._names import nearest_name
 from veridical._version import __version__
-from veridical.cli import INTERRUPTED, print_message
+from veridical.cli import INTERRUPTED, print_message, with_options
 from veridical.errors import VeridicalWarning, shown
 
 #: Command name -> one line of help.
@@ -38,7 +38,7 @@ COMMANDS = {
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     """A warning as a sentence, without the line of code that issued it."""
-    print_message(f"Note: {message}")
+    print_message(with_options(f"Note: {message}"))
 
 
 class _Commands(click.Group):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from veridical.cli import with_options
 from veridical.cli.output import Output, output_options
 
 
@@ -35,7 +36,7 @@ def command(out: str, jury: bool, output: Output) -> None:
     assert evaluation is not None  # the shipped ensemble has labels
     output.text(f"{predictions}")
     output.table(evaluation.as_table(f"Scored on {evaluation.protocol}; errors and accuracy in %"))
-    output.text(report.data.verdict)
+    output.text(with_options(report.data.verdict))
     output.wrote(out)
     output.json(evaluation, verdict=report.data.verdict, out=out)
 

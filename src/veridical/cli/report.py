@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from veridical.cli import with_options
 from veridical.cli.options import (
     block_option,
     method_option,
@@ -55,6 +56,6 @@ def command(
         report = build_report(predictions, method=method, random_state=seed, out=out, progress=progress)
     if figures is not None:
         report.figures(figures, format=figure_format)
-    output.text(report.data.verdict)
+    output.text(with_options(report.data.verdict))
     output.wrote(out)
     output.json(report.data, out=out)

@@ -119,7 +119,7 @@ class LabelChange:
             accuracy = "leaves accuracy as it is"
         return (
             f"Letting labels change lowers NLL from {self.nll_before:.3f} to {self.nll_after:.3f} and {accuracy}: "
-            "--objective distribution --change-labels."
+            'objective="distribution", keep_labels=False.'
         )
 
 

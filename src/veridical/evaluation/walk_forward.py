@@ -201,6 +201,6 @@ def _without_order(texts: list[str], first: Indices) -> ParameterError:
     )
     return ParameterError(
         f"walk_forward: the order in time of the periods is not known (as texts: {by_text}; as they first appear: "
-        f'{by_appearance}). Pass period_order="appearance" (on the command line --period-order appearance) for the '
-        "latter, or write periods of one form: numbers, 2024-01-31, 2024-01, 2024-W05 or 2024Q1."
+        f'{by_appearance}). Pass period_order="appearance" for the latter, or write '
+        "periods of one form: numbers, 2024-01-31, 2024-01, 2024-W05 or 2024Q1."
     )

@@ -115,7 +115,7 @@ def _check_labels(known: Mapping[str, str], class_names: Sequence[str]) -> None:
     hint = f"the nearest class is {nearest!r}" if nearest else f"the classes are {', '.join(class_names)[:200]}"
     raise LabelError(
         f"{items} (the first is {first}), which is not a class of the votes{others}; {hint}: correct the answers, or "
-        "name all classes with classes= (--classes) if it is one that nobody chose."
+        "name all classes with classes= if it is one that nobody chose."
     )
 
 

@@ -208,7 +208,7 @@ def _open(path: str | Path, labels: str | Path | None, kind: Kind | None, source
         kind = "logits"  # the authors' files hold nothing else
     predictions = load(path, labels, kind=kind, sources_axis=sources_axis)
     if predictions.labels is None:
-        raise LabelError(f"{path} has no labels, and the tables need them; give a file of labels with --labels.")
+        raise LabelError(f"{path} has no labels, and the tables need them; give a file of labels with labels=.")
     if predictions.n_samples == 0:
         raise ShapeError(f"{path} has no samples; at least one is needed.")
     return Ensemble(name, predictions.flat().labelled())
@@ -253,7 +253,7 @@ def check_sources(sources: Sequence[int] | None, ensemble: Ensemble, usual: Sequ
         raise ParameterError("there are no numbers of sources; give at least one.")
     if numbers[-1] > n_sources:
         raise ParameterError(
-            f"{ensemble.name} has {n_sources} source{'s' * (n_sources != 1)} and --sources asks for {numbers[-1]}; ask "
+            f"{ensemble.name} has {n_sources} source{'s' * (n_sources != 1)} and sources= asks for {numbers[-1]}; ask "
             f"for at most {n_sources}."
         )
     return numbers

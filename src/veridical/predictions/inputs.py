@@ -54,7 +54,7 @@ def read_scores(
     if kind == "logits" and look_like_probabilities(scores.values, least=2):
         warn_caller(
             'these look like probabilities (no row is negative and each sums to 1), and kind is "logits"; pass '
-            'kind="probs" (on the command line --kind probs) if they are.',
+            'kind="probs" if they are.',
             SuspectKindWarning,
         )
     if check_flag(renormalize, "renormalize"):

@@ -27,10 +27,7 @@ from veridical.predictions.classes import UNKNOWN, ClassIndices, class_indices, 
 from veridical.predictions.frames import index_of, is_frame
 
 #: What to say where labels are needed.
-LABELS_NEEDED = (
-    "this needs labels and the predictions have none; give labels, one integer per sample (on the command line "
-    "--labels FILE)."
-)
+LABELS_NEEDED = "this needs labels and the predictions have none; give them as labels=, one integer per sample."
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ _Type = TypeVar("_Type")
 LARGEST_COUNT = 2**31 - 1
 _LARGEST_SEED = 2**63 - 1
 #: Advice for scores that look unnormalised, and for rows to be divided, where parameters can be passed.
-_FOR_SCORES = 'if these are unnormalised scores, pass kind="logits" (on the command line --kind logits)'
-_TO_DIVIDE = "divide each row by its sum, or pass renormalize=True (on the command line --renormalize)"
+_FOR_SCORES = 'if these are unnormalised scores, pass kind="logits"'
+_TO_DIVIDE = "divide each row by its sum, or pass renormalize=True"
 #: Sums of percentages and of bytes, which are probabilities all the same.
 _USUAL_SUMS = (100, 255)
 

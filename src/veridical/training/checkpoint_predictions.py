@@ -83,7 +83,7 @@ def predict_dataset(
     if dataset is None and ensemble is not None:
         dataset = ensemble.settings.get("dataset")
     if dataset is None:
-        raise ParameterError(f"the data set is not known; give --dataset, one of: {', '.join(DATASETS)}.")
+        raise ParameterError(f"the data set is not known; give dataset=, one of: {', '.join(DATASETS)}.")
     images = load_dataset(dataset, data, split, limit=limit)
     networks, names, normalisation = (
         _of_checkpoints(checkpoints, images, arch, layout) if ensemble is None else _of_run(ensemble, images)
@@ -112,8 +112,8 @@ def _of_run(ensemble: TrainedEnsemble, images: ImageSet) -> _Networks:
 def _of_checkpoints(checkpoints: str | os.PathLike[str], images: ImageSet, arch: str | None, layout: str) -> _Networks:
     if arch is None:
         raise ParameterError(
-            f"{checkpoints} is not a training run of veridical (it has no run.json); give --arch and, if "
-            "needed, --layout."
+            f"{checkpoints} is not a training run of veridical (it has no run.json); give arch= and, if "
+            "needed, layout=."
         )
     check_image_shape(arch, images.image_shape)
     files = find_checkpoints(checkpoints)

@@ -147,8 +147,8 @@ def _reject_labels(members: Sequence[Any], files: Sequence[Path]) -> None:
     suspect = next((file for file, is_score in zip(files, scores, strict=True) if not is_score), None)
     if suspect is not None and any(scores):
         raise FileFormatError(
-            f"{suspect} has one whole number per sample and looks like labels; give it as the labels (on the command "
-            f"line --labels {suspect}), which are not read as a source."
+            f"{suspect} has one whole number per sample and looks like labels; give it as labels=, which "
+            "is not read as a source."
         )
 
 

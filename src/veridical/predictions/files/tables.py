@@ -94,7 +94,7 @@ def _classes(names: list[str], meanings: Mapping[str, str], request: Request, pa
     if is_header_of_votes(names):
         raise FileFormatError(
             f"{path} has votes (columns {', '.join(names)}) and no probabilities; use 'veridical jury' or "
-            'veridical.judge, or pass kind="labels" (on the command line --kind labels).'
+            'veridical.judge, or pass kind="labels".'
         )
     if "source" in meanings and "sample" not in meanings:
         raise FileFormatError(f"{path} has a column source and no column sample; add the sample of each row.")
