@@ -78,7 +78,7 @@ def test_names_are_split_at_commas(names, comma):
 @pytest.mark.parametrize("text", ["", ",", " , "])
 def test_empty_lists_of_names_are_rejected(text):
     with pytest.raises(errors.ParameterError, match="--methods is empty"):
-        _split_names(None, None, text)
+        _split_names(None, click.Option(["--methods"]), text)
 
 
 @pytest.mark.parametrize(

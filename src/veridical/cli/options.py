@@ -219,7 +219,7 @@ def read(
     """The predictions of a command's options; ``default_kind`` is that of files that declare none."""
     from veridical.predictions.files.loading import read_as
 
-    of_votes = {name: options.pop(name) for name in ("normalize", "abstain")}
+    of_votes = {"normalize": options.pop("normalize"), "abstain": options.pop("abstain") or ()}
     if options["kind"] == "labels":
         from veridical.jury import load_votes
 
