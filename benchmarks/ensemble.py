@@ -30,10 +30,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import veridical as vd
-from veridical.ensemble.choice import CANDIDATES, fit_best
 from veridical.ensemble.members import fit_member
 from veridical.ensemble.out_of_fold import fit_out_of_fold, route_by_hand
 from veridical.ensemble.sources import all_scores
+from veridical.evaluation.choice import LOG_POOL_AND_OTHERS, fit_log_pool_or_better
 from veridical.evaluation.methods import resolve_method
 from veridical.predictions import Predictions
 
@@ -58,7 +58,7 @@ def calibrators(names: list[str], seed: int) -> dict[str, vd.calibrate.Calibrato
         if name == "auto":
             made[name] = None
         elif name == "simplest":
-            made[name] = vd.Auto(candidates=list(CANDIDATES), **options)
+            made[name] = vd.Auto(candidates=LOG_POOL_AND_OTHERS, **options)
         elif name == "simplest of all":
             made[name] = vd.Auto(**options)
         else:
@@ -83,7 +83,10 @@ def losses(name: str, seed: int, names: list[str], seconds: dict[str, float]) ->
     result = {}
     for method, calibrator in calibrators(names, seed).items():
         start = time.process_time()
-        calibrator = fit_best(predictions, seed)[0] if calibrator is None else calibrator.fit(predictions)
+        if calibrator is None:
+            calibrator = fit_log_pool_or_better(predictions, seed).calibrator
+        else:
+            calibrator.fit(predictions)
         seconds[method] = seconds.get(method, 0.0) + time.process_time() - start
 
         def answer(scores: np.ndarray, calibrator: vd.calibrate.Calibrator = calibrator) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Votes of juries: veridical and crowd-kit on sets with known answers, with 100 known answers, and a large crowd.
+"""Votes of juries: veridical and crowd-kit on sets with known answers, and with some of them known.
 
 Run ``python benchmarks/jury.py FOLDER [--quick]`` with files ``NAME.npz`` that hold item, source, label, truth (-1
 where unknown), n_items, n_sources and n_classes.  Peers run where crowd-kit is installed and --quick is not given.  A
@@ -19,10 +19,10 @@ from rich.table import Table
 
 from veridical.combine.across_samples.votes import Votes, consensus_of_votes, sort_votes
 from veridical.jury.dawid_skene import fit_dawid_skene
-from veridical.jury.gold import METHODS, View, calibrate_on_gold
+from veridical.jury.gold import calibrate_on_gold
 from veridical.metrics import ece
 
-N_GOLD, N_DRAWS = 100, 4
+N_GOLD, N_DRAWS = (10, 20, 50, 100, 200), 4
 COLUMNS = ("accuracy", "NLL", "Brier", "ECE", "seconds")
 
 
@@ -114,25 +114,24 @@ def compare(paths: list[Path], *, with_peers: bool) -> Table:
 
 
 def with_gold(paths: list[Path]) -> Table:
-    """NLL on all other items, with 100 known answers drawn at random, means over several draws."""
-    names = [*METHODS, "chosen"]
-    table = Table("votes", *names, title=f"NLL with {N_GOLD} known answers", title_justify="left")
+    """NLL and accuracy on other items, with known answers drawn at random, means over several draws."""
+    table = Table("votes", *(f"{n} known" for n in (0, *N_GOLD)), title="NLL / accuracy", title_justify="left")
     means = []
     for path in paths:
         votes, truth, _ = read(path)
-        consensus = consensus_of_votes(votes)
-        view = View.of(consensus.probs, fit_dawid_skene(votes).probs, consensus.distinct_sources)
+        consensus, model = consensus_of_votes(votes), fit_dawid_skene(votes)
         known, rows = np.flatnonzero(truth >= 0), []
         for draw in range(N_DRAWS):
-            gold = np.random.default_rng(draw).permutation(known)[:N_GOLD]
-            rest = np.setdiff1d(known, gold)
-            everything = np.arange(len(truth))
-            distributions = [fit(view, gold, truth[gold])(everything) for fit in METHODS.values()]
-            distributions.append(calibrate_on_gold(view, gold, truth[gold], draw)[0])
-            rows.append([figures(probs[rest], truth[rest])[1] for probs in distributions])
+            order = np.random.default_rng(draw).permutation(known)
+            rest = order[max(N_GOLD) :]
+            distributions = [consensus.probs]
+            for n_gold in N_GOLD:
+                gold = order[:n_gold]
+                distributions.append(calibrate_on_gold(consensus.probs, model.probs, gold, truth[gold], draw)[0])
+            rows.append([figures(probs[rest], truth[rest])[:2] for probs in distributions])
         means.append(np.mean(rows, axis=0))
-        table.add_row(path.stem, *(f"{value:.3f}" for value in means[-1]))
-    table.add_row("mean", *(f"{value:.3f}" for value in np.mean(means, axis=0)))
+        table.add_row(path.stem, *(f"{nll:.3f} / {accuracy:.1f}" for accuracy, nll in means[-1]))
+    table.add_row("mean", *(f"{nll:.3f} / {accuracy:.1f}" for accuracy, nll in np.mean(means, axis=0)))
     return table
 
 

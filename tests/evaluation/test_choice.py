@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import veridical as vd
-from veridical.evaluation.choice import Situation, choose, compare_losses, sources_change, standard_error
+from veridical.evaluation.choice import Situation, choose_row, compare_losses, sources_change, standard_error
 
 FEW, MANY = (Situation("distribution", n, 10) for n in (199, 200))
 
@@ -43,20 +43,20 @@ def test_few_labels_take_the_log_pool_although_chance_is_against_it():
         mean_identity=[1, 1, 1, 1], mean_temperature=[0.9, 0.9, 0.9, 0.9], logpool_logpool=[0.1, 2, 1.6, 0.7]
     )
     assert rows[2]["score"] > rows[0]["score"]
-    assert choose(rows, FEW) == 2
-    assert choose(rows, MANY) == 1
+    assert choose_row(rows, FEW.rule) == 2
+    assert choose_row(rows, MANY.rule) == 1
 
 
 def test_log_pool_that_is_surely_worse_is_not_taken():
     rows = rows_of(mean_identity=[1, 1, 1, 1], logpool_logpool=[2, 2.1, 2, 1.9])
-    assert choose(rows, FEW) == choose(rows, MANY) == 0
+    assert choose_row(rows, FEW.rule) == choose_row(rows, MANY.rule) == 0
 
 
 def test_consensus_is_taken_where_sources_change():
     changing = Situation("distribution", 300, 10, sources_change=True)
     rows = rows_of(mean_identity=[1, 1, 1, 1], consensus_consensus=[1.2, 0.9, 1.2, 0.9], mean_temperature=[0.99] * 4)
-    assert choose(rows, changing) == 1
-    assert choose(rows, MANY) == 2
+    assert choose_row(rows, changing.rule) == 1
+    assert choose_row(rows, MANY.rule) == 2
 
 
 def test_best_row_is_behind_by_nothing():

@@ -5,6 +5,7 @@ import pytest
 from ensembles import random_ensemble
 
 import veridical as vd
+from veridical.evaluation.choice import Rule, Situation
 from veridical.evaluation.engine import half_split
 from veridical.report import calibrate_with_report
 
@@ -58,11 +59,10 @@ class TestAuto:
     def choosing(self, monkeypatch):
         """A choice by the number of samples: spline on all 600, temperature on fewer."""
 
-        def choose(rows, situation):
-            wanted = "spline" if situation.n_labels == 600 else "temperature"
-            return next(k for k, row in enumerate(rows) if (row["combine"], row["method"]) == ("mean", wanted))
+        def rule(situation):
+            return Rule({("mean", "spline" if situation.n_labels == 600 else "temperature"): 1e9}, must_help=False)
 
-        monkeypatch.setattr("veridical.evaluation.auto.choose", choose)
+        monkeypatch.setattr(Situation, "rule", property(rule))
 
     def test_what_is_saved_has_a_row_and_is_judged(self, choosing, predictions):
         calibration = vd.fit_calibrator(predictions, method="auto", candidates=["temperature", "spline"])

@@ -7,15 +7,14 @@ import re
 import numpy as np
 import pytest
 from programs import veridical_in_process as veridical
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
 from test_judge import simulated_votes
 
 import veridical as vd
 from veridical.combine.across_samples.votes import sort_shares, sort_votes
 from veridical.errors import FileFormatError, ParameterError
-from veridical.jury.gold import METHODS, GoldChoice, View, calibrate_on_gold
+from veridical.jury.gold import GoldChoice, calibrate_on_gold
 from veridical.jury.notes import note_on_confidence
+from veridical.metrics.sample import Sample
 from veridical.report.jury_page import order_by_dependence, render_jury, write_jury_report
 
 
@@ -212,76 +211,38 @@ def test_dawid_skene_relabelled_classes_are_relabelled_answers(rng):
 # --- calibration on known answers
 
 
-def view_of(rng, n_items=200, n_classes=3, sharpness=4.0):
-    """(view, answers): the consensus is too sure by a power; Dawid and Skene's posterior is noise."""
-    honest = rng.dirichlet(np.ones(n_classes), n_items)
-    answers = (honest.cumsum(axis=1) < rng.random((n_items, 1))).sum(axis=1)
-    sure = honest**sharpness
+@pytest.fixture(scope="module")
+def gold():
+    """A consensus that is too sure by a power of four, a posterior that says nothing, and the right answers."""
+    rng = np.random.default_rng(3)
+    honest = rng.dirichlet(np.ones(3), 300)
+    answers = (honest.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)
+    sure = honest**4
     sure /= sure.sum(axis=1, keepdims=True)
-    return View.of(sure, np.full_like(sure, 1 / n_classes), np.ones(n_items)), answers
-
-
-def test_consensus_as_it_is_changes_nothing(rng):
-    view, answers = view_of(rng)
-    probs = METHODS["consensus"](view, np.arange(100), answers[:100])(np.arange(200))
-    np.testing.assert_allclose(probs, np.exp(view.consensus))
-
-
-def test_temperature_on_gold_is_the_best_exponent_under_its_prior(rng):
-    view, answers = view_of(rng, n_items=400)
-    items = np.arange(300)
-    probs = METHODS["temperature"](view, items, answers[:300])(np.arange(400))
-
-    def objective(exponent):
-        logs = log_softmax(np.exp(exponent) * view.consensus[items], axis=1)
-        return -logs[items, answers[items]].sum() + 0.5 * (exponent / 0.5) ** 2
-
-    best = np.exp(minimize_scalar(objective, bounds=(-6, 3), method="bounded", options={"xatol": 1e-9}).x)
-    np.testing.assert_allclose(probs, np.exp(log_softmax(best * view.consensus, axis=1)), atol=1e-4)
-    assert best == pytest.approx(0.25, abs=0.08)  # undoes the power of four
-
-
-def test_truth_logit_keeps_labels_and_the_shares_of_other_classes(rng):
-    view, answers = view_of(rng)
-    probs = METHODS["truth-logit"](view, np.arange(150), answers[:150])(np.arange(200))
-    before = np.exp(view.consensus)
-    np.testing.assert_allclose(probs.sum(axis=1), 1.0)
-    label = before.argmax(axis=1)
-    for n in np.flatnonzero(before.max(axis=1) < 0.999)[:20]:
-        others = np.delete(np.arange(3), label[n])
-        np.testing.assert_allclose(
-            probs[n, others[0]] / probs[n, others[1]], before[n, others[0]] / before[n, others[1]], rtol=1e-6
-        )
-
-
-def test_choice_reports_losses_that_it_was_made_by(rng):
-    view, answers = view_of(rng, n_items=300)
     items = np.arange(0, 300, 2)
-    probs, choice = calibrate_on_gold(view, items, answers[items], random_state=1)
-    assert choice.n_gold == 150
-    assert set(choice.nll) == set(METHODS)
+    return honest, sure, items, answers, *calibrate_on_gold(sure, np.full((300, 3), 1 / 3), items, answers[items], 1)
+
+
+def test_known_answers_undo_what_is_too_sure(gold):
+    honest, sure, items, answers, probs, choice = gold
+    assert choice.method == "log-pool"
+    assert choice.nll["log-pool"] < choice.nll["consensus"] - 0.1
+    assert choice.nll["consensus"] == pytest.approx(-np.log(np.maximum(sure[items, answers[items]], 1e-9)).mean())
+    assert np.abs(probs - honest).mean() < 0.25 * np.abs(sure - honest).mean()
     assert choice.to_dict() == {
         "method": choice.method, "n_gold": 150, "nll": choice.nll, "accuracy": choice.accuracy, "ece": choice.ece,
         "ece_floor": {"mean": choice.ece_floor.mean, "q95": choice.ece_floor.quantiles[0.95]},
     }  # fmt: skip
-    assert choice.nll["temperature"] < choice.nll["consensus"] - 0.1
-    np.testing.assert_allclose(probs, METHODS[choice.method](view, items, answers[items])(np.arange(300)))
-    assert choice.accuracy == pytest.approx((probs.argmax(axis=1) == answers)[items].mean(), abs=0.05)
 
 
-def test_left_out_predictions_are_of_fits_without_the_answer(rng):
-    """Fits on all answers are surer; those left out have the loss that is reported."""
-    view, answers = view_of(rng, n_items=60)
-    items = np.arange(0, 60, 3)
-    probs, choice = calibrate_on_gold(view, items, answers[items])
-    assert choice.left_out_probs.shape == (20, 3)
-    np.testing.assert_allclose(choice.left_out_probs.sum(axis=1), 1.0)
-    assert np.abs(choice.left_out_probs - probs[items]).max() > 1e-4
-    np.testing.assert_array_equal(choice.answers, answers[items])
-    np.testing.assert_array_equal(choice.right, choice.left_out_probs.argmax(axis=1) == answers[items])
-    nll = -np.log(choice.left_out_probs[np.arange(20), answers[items]]).mean()
-    assert nll == pytest.approx(choice.nll[choice.method], abs=0.02)  # the mean of the logarithms over repetitions
-    assert choice.ece == vd.metrics.ece(choice.right, choice.confidence)
+def test_held_out_confidence_is_of_fits_without_the_answer(gold):
+    *_, items, answers, probs, choice = gold
+    confidence, correct = choice.held_out.confidence, choice.held_out.correct
+    assert len(choice.held_out) == 150
+    assert 1e-4 < np.abs(confidence - probs[items].max(axis=1)).max() < 0.1
+    assert choice.accuracy == correct.mean()
+    assert (correct == (probs.argmax(axis=1) == answers)[items]).mean() > 0.98
+    assert choice.ece == vd.metrics.ece(correct, confidence)
 
 
 @pytest.mark.parametrize(("n_gold", "has_diagram"), [(49, False), (50, True)])
@@ -296,11 +257,11 @@ def test_page_shows_reliability_on_known_answers(n_gold, has_diagram):
 
 
 def test_note_tells_an_error_beyond_the_noise_floor():
-    choice = GoldChoice("consensus", 100, {"consensus": 0.7}, 0.5, np.arange(100) % 2, np.tile([0.99, 0.01], (100, 1)))
+    choice = GoldChoice("consensus", 100, {"consensus": 0.7}, Sample(np.full(100, 0.99), np.arange(100) % 2 == 0))
     note = note_on_confidence(choice, np.zeros(100, np.int64))
     assert "Their ECE is 49.0%" in note
     assert "the confidence is not calibrated" in note
-    honest = GoldChoice("consensus", 100, {"consensus": 0.7}, 0.5, np.arange(100) % 2, np.tile([0.52, 0.48], (100, 1)))
+    honest = GoldChoice("consensus", 100, {"consensus": 0.7}, Sample(np.full(100, 0.52), np.arange(100) % 2 == 0))
     assert "they show no miscalibration" in note_on_confidence(honest, np.zeros(100, np.int64))
 
 
@@ -308,8 +269,10 @@ def test_known_answers_do_not_replace_those_of_the_jury(judged):
     _, result = judged
     both = result.answered & (result.gold >= 0)
     n_different = int((result.label != result.gold)[both].sum())
-    assert n_different == 1
-    assert any(note.startswith(f"1 of the {both.sum()} known answers differs from the jury's") for note in result.notes)
+    assert n_different == 2
+    assert any(note.startswith(f"2 of the {both.sum()} known answers differ from the jury's") for note in result.notes)
+    one = vd.judge([[0, 1, 1]] * 3, [0, 1, 0])
+    assert any(note.startswith("1 of the 3 known answers differs from the jury's") for note in one.notes)
     right = vd.judge([[0, 1, 1]] * 3, [0, 1, 1])
     assert not any("differ" in note for note in right.notes)
 

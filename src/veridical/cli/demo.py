@@ -56,7 +56,8 @@ def _run_jury(out: str, output: Output) -> None:
     known = np.full(votes.n_samples, -1)
     some = np.random.default_rng(0).permutation(votes.n_samples)[:100]
     known[some] = votes.labels[some]
-    result = judge(votes, known)
+    with output.progress() as progress:
+        result = judge(votes, known, progress=progress)
     write_jury_report(result, out, title="The shipped jury")
     print_jury(result, output)
     rest = known < 0

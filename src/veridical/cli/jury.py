@@ -59,7 +59,16 @@ def command(
     if report_path is not None:
         check_report_target(report_path)
     check_outputs({"--out": out, "--report": report_path}, [path for path in (votes, gold) if path is not None])
-    result = judge(votes, gold, classes=classes, normalize=normalize, abstain=abstain or (), random_state=seed)
+    with output.progress() as progress:
+        result = judge(
+            votes,
+            gold,
+            classes=classes,
+            normalize=normalize,
+            abstain=abstain or (),
+            random_state=seed,
+            progress=progress,
+        )
     if out is not None:
         result.save(out)
     if report_path is not None:

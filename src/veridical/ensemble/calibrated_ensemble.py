@@ -18,7 +18,6 @@ from veridical.calibrate import Calibrator, Identity
 from veridical.calibrate.parameters import unfitted_error
 from veridical.combine import discover
 from veridical.combine.combined import Floats
-from veridical.ensemble.choice import fit_best
 from veridical.ensemble.members import (
     Classes,
     all_classes,
@@ -36,6 +35,7 @@ from veridical.ensemble.out_of_fold import (
 )
 from veridical.ensemble.sources import Source, all_scores
 from veridical.errors import LabelError, NotConvergedWarning, ParameterError, ShapeError, first_line
+from veridical.evaluation.choice import fit_log_pool_or_better
 from veridical.evaluation.methods import resolve_method
 from veridical.predictions import Predictions
 from veridical.predictions.arrays import holds_masked
@@ -155,11 +155,11 @@ class CalibratedEnsemble(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
         copies, calibration = self._sources_and_scores(X, labels, sample_weight, fit_params)
         self._margin_scales = calibration.margin_scales()
         predictions = calibration.predictions(self._margin_scales, self.classes_)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotConvergedWarning)  # members that are always right are not a fault
-            if calibrator is None:
-                self.calibrator_, self.candidates_ = fit_best(predictions, self.random_state)
-            else:
+        if calibrator is None:
+            self.calibrator_, self.candidates_, _ = fit_log_pool_or_better(predictions, self.random_state)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotConvergedWarning)  # members that are always right are not a fault
                 self.calibrator_ = calibrator.fit(predictions)
         self.n_calibration_samples_: int = predictions.n_samples
         self._copies: list[list[Source]] = copies

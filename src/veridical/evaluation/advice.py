@@ -14,6 +14,7 @@ import numpy as np
 from veridical._tables import TableResult
 from veridical.calibrate import calibrators
 from veridical.combine import COMBINERS
+from veridical.evaluation.choice import choose
 from veridical.evaluation.engine import Engine, Shared, Split
 from veridical.evaluation.evaluating import EvaluationRun
 from veridical.evaluation.methods import resolve_method
@@ -304,18 +305,25 @@ def _choice(question: str, names: Sequence[str], run: EvaluationRun, paired: _Pa
     ranked = sorted(names, key=lambda name: (paired.values[name, metric], _complexity(run.outcomes[name])))
     best = ranked[0]
     at_floor = {name: metric == "ece" and run.evaluation.is_at_floor(name) for name in names}
-    standings = []
-    for name in ranked:
-        behind, low, high = paired.difference(metric, name, best)
+    differences = {name: paired.difference(metric, name, best) for name in ranked}
+
+    def ties(name: str, _: float = 1.0) -> bool:
         # Two calibrated methods cannot be told apart by their calibration errors.
-        ties = not low > 0 or (at_floor[name] and at_floor[best])
-        title = run.outcomes[name].method.title
-        standings.append(
-            Standing(name, title, paired.values[name, metric], behind, low, high, at_floor[name], bool(ties))
+        return bool(not differences[name][1] > 0 or (at_floor[name] and at_floor[best]))
+
+    standings = tuple(
+        Standing(
+            name,
+            run.outcomes[name].method.title,
+            paired.values[name, metric],
+            *differences[name],
+            at_floor[name],
+            ties(name),
         )
-    equal = [standing.method for standing in standings if standing.ties_with_best]
-    recommended = min(equal, key=lambda name: _complexity(run.outcomes[name]))
-    return Choice(question, metric, best, recommended, tuple(standings))
+        for name in ranked
+    )
+    recommended = choose(ranked, ties, lambda name: _complexity(run.outcomes[name]))
+    return Choice(question, metric, best, recommended, standings)
 
 
 def _complexity(outcome: Outcome) -> tuple[int, int]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
 from veridical._progress import Progress, check_progress
@@ -20,12 +17,9 @@ from veridical.combine.base import Combiner
 from veridical.combine.combined import Floats, Labels
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.combine.state_checks import check_number
-from veridical.errors import NotConvergedWarning, ParameterError, ShapeError, shown
-from veridical.evaluation.choice import TABLE_COLUMNS, Situation, choose, compare_losses, sources_change
-from veridical.metrics.sample import Sample
+from veridical.errors import ParameterError, ShapeError, shown
+from veridical.evaluation.choice import TABLE_COLUMNS, Situation, fit_chosen, sources_change
 from veridical.predictions import Predictions
-from veridical.predictions.arrays import is_whole_number
-from veridical.predictions.splitting import fold_indices, split_groups, split_samples
 from veridical.predictions.validation import (
     Array,
     RandomState,
@@ -36,15 +30,8 @@ from veridical.predictions.validation import (
 
 if TYPE_CHECKING:  # a saved choice is loaded and applied without what made it
     from veridical.evaluation.engine import Engine
-    from veridical.evaluation.methods import Method
-    from veridical.evaluation.outcomes import Outcome
 
 OBJECTIVES = ("confidence", "distribution")
-#: The loss of a label with probability 1e-12 or less; one sample must not decide.
-_LARGEST_LOSS = -math.log(1e-12)
-#: Pairs are compared on at most so many numbers (samples times classes), but on no fewer samples than this: many folds
-#: of many candidates would need many times the memory of the predictions.
-_MOST_NUMBERS, _LEAST_SAMPLES = 1 << 23, 5000
 
 
 class Auto(Calibrator):
@@ -138,8 +125,6 @@ class Auto(Calibrator):
 
     def fit_with_engine(self, engine: Engine, progress: Progress | None = None, *, has_sources: bool = True) -> Self:
         """Cross-validate all candidates on an engine's predictions, and refit the chosen one."""
-        from veridical.metrics.kde import ece_kde_of
-
         self.check_parameters()
         situation = Situation(
             self.objective,
@@ -147,19 +132,17 @@ class Auto(Calibrator):
             engine.n_classes,
             has_sources and engine.leaves_out_samples and sources_change(engine.predictions),
         )
-        pairs = self._pairs(situation, has_sources)
-        methods = [self._method(*pair) for pair in pairs]
-        generator = check_random_state(self.random_state)
-        compared = engine.part(self._compared_samples(engine, generator))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotConvergedWarning)  # a fold's troubles are in its score
-            losses, stated = self._cross_validate(methods, compared, generator, check_progress(progress))
-        rows = compare_losses(pairs, losses, [ece_kde_of(sample) for sample in stated], compared.groups)
-        chosen = methods[choose(rows, situation)]
-        (outcome,) = engine.run([chosen], random_state=self._seed(), weights_of_all=True)
-        assert outcome.calibrator is not None
-        best = outcome.calibrator
-        self.best_, self.table_ = best, sorted(rows, key=lambda row: row["score"])
+        chosen = fit_chosen(
+            engine,
+            self._pairs(situation, has_sources),
+            situation.rule,
+            objective=self.objective,
+            n_folds=self.n_folds,
+            random_state=self.random_state,
+            progress=check_progress(progress),
+        )
+        best, self.table_ = chosen.calibrator, chosen.table
+        self.best_ = best
         self.combiner_: Combiner = COMBINERS[self.combine]()
         self.n_sources_, self.n_classes_, self.classes_ = best.n_sources_, best.n_classes_, best.classes_
         self.source_names_ = best.source_names_
@@ -202,15 +185,6 @@ class Auto(Calibrator):
         """The chosen calibrator."""
         self.check_fitted()
         return self.best_
-
-    def _method(self, combine: str, method: str) -> Method:
-        from veridical.evaluation.methods import Method
-
-        return Method(f"{combine}+{method}", f"{method} on {combine}", combine, method)
-
-    def _seed(self) -> Any:
-        """What is random in a candidate follows the seed, if there is one."""
-        return self.random_state if is_whole_number(self.random_state) else None
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -264,53 +238,6 @@ class Auto(Calibrator):
                 raise ParameterError(f"{method} on {combine} may change labels; say keep_labels=False to allow it.")
             pairs.append((combine, method))
         return pairs
-
-    def _compared_samples(self, engine: Engine, generator: np.random.Generator) -> npt.NDArray[np.intp] | None:
-        """The samples on which pairs are compared; None for all of them."""
-        n_samples, size = len(engine.labels), max(_MOST_NUMBERS // engine.n_classes, _LEAST_SAMPLES)
-        if n_samples <= size:
-            return None
-        groups = engine.groups
-        if groups is None or (groups == groups[0]).all():
-            return split_samples(n_samples, size / n_samples, generator)[0]
-        return split_groups(groups, size / n_samples, generator)[0]
-
-    def _cross_validate(
-        self, methods: Sequence[Method], engine: Engine, generator: np.random.Generator, report: Progress
-    ) -> tuple[Floats, list[Sample]]:
-        """Out-of-fold losses (methods, N), and the stated confidences of each method."""
-        from veridical.evaluation.engine import Split
-
-        n_samples = len(engine.labels)
-        folds = fold_indices(n_samples, engine.groups, self.n_folds, generator) if n_samples > 1 else []
-        n_folds = len(folds)
-        shape = (len(methods), n_samples)
-        losses, confidence, correct = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
-        for fold, held_out in enumerate(folds):
-            rest = np.setdiff1d(np.arange(n_samples), held_out)
-
-            def report_fold(done: int, total: int, what: str, fold: int = fold) -> None:
-                report(fold * total + done, n_folds * total, f"{what}, fold {fold + 1}")
-
-            outcomes = engine.run(
-                methods,
-                Split(rest, held_out),
-                random_state=self._seed(),
-                weights_of_all=True,
-                progress=report_fold,
-            )
-            for k, outcome in enumerate(outcomes):
-                confidence[k, held_out], correct[k, held_out] = outcome.stated.confidence, outcome.stated.correct
-                losses[k, held_out] = self._loss(outcome)
-        report(n_folds * len(methods), n_folds * len(methods), "refit")
-        return losses, [Sample(*columns) for columns in zip(confidence, correct, strict=True)]
-
-    def _loss(self, outcome: Outcome) -> Floats:
-        """(n,) loss of each sample."""
-        if self.objective == "confidence":
-            return np.square(outcome.stated.confidence - outcome.stated.correct)
-        losses: Floats = np.minimum(outcome.stated.losses("nll"), _LARGEST_LOSS)
-        return losses
 
     def _check_state(self) -> None:
         best = self.best_

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical._progress import Progress, check_progress
 from veridical.combine import Consensus
 from veridical.combine.across_samples.votes import consensus_of_votes
 from veridical.combine.combined import Floats, Labels
@@ -18,7 +19,7 @@ from veridical.jury.ballots import Ballots, ballots_of_labels, ballots_of_predic
 from veridical.jury.columns import columns_of_frame, read_columns
 from veridical.jury.dawid_skene import fit_dawid_skene
 from veridical.jury.findings import find_jurors_to_check, notes_on_findings
-from veridical.jury.gold import LEAST_GOLD, GoldChoice, View, calibrate_on_gold
+from veridical.jury.gold import LEAST_GOLD, GoldChoice, calibrate_on_gold
 from veridical.jury.jurors import describe_jurors, is_counted
 from veridical.jury.known_answers import match_gold, read_gold, warn_of_gold
 from veridical.jury.notes import (
@@ -34,6 +35,9 @@ from veridical.predictions import Predictions
 from veridical.predictions.validation import check_seed
 from veridical.predictions.votes import Spelling
 
+#: Steps that are reported.
+_STEPS = 4
+
 
 def judge(
     votes: Any,
@@ -46,6 +50,7 @@ def judge(
     abstain: Sequence[str] = (),
     random_state: int = 0,
     n_threads: int | None = None,
+    progress: Progress | None = None,
 ) -> JuryResult:
     """The consensus of jurors who vote: an answer, a confidence and a distribution per item.
 
@@ -74,6 +79,9 @@ def judge(
         Decides the folds of the cross-validation on known answers.
     n_threads : int, optional
         Results do not depend on it.
+    progress : callable, optional
+        Called as ``progress(done, total, what)`` before each step.  All pairs of jurors are compared, which takes
+        minutes where there are thousands.
 
     Returns
     -------
@@ -101,8 +109,11 @@ def judge(
     '0'
     """
     check_seed(random_state)
+    report = check_progress(progress)
+    report(0, _STEPS, "read the votes")
     known, spelling = read_gold(gold), Spelling(normalize, abstain)
     ballots = _read_votes(votes, classes, source_names, item_ids, spelling)
+    report(1, _STEPS, f"compare {len(ballots.source_names):,} jurors")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CampsWarning)
         consensus = consensus_of_votes(ballots.votes, source_names=ballots.source_names, n_threads=n_threads)
@@ -111,8 +122,10 @@ def judge(
     answers, notes_on_gold = match_gold(known, ballots, spelling)
     notes_on_gold += notes_on_mismatch(ballots, consensus, answers)
     warn_of_gold(notes_on_gold)
+    report(2, _STEPS, "calibrate on known answers")
     probs, choice = _calibrated(ballots, consensus, answers, random_state)
     label = probs.argmax(axis=1) if choice is not None else consensus.prediction
+    report(3, _STEPS, "describe the jurors")
     pairs = pairs_of(ballots.votes, consensus.dependence)
     jurors = describe_jurors(ballots, consensus, pairs, answers[ballots.answered], n_threads)
     findings = find_jurors_to_check(ballots.votes, consensus, jurors, pairs, label, ballots.class_names)
@@ -125,6 +138,7 @@ def judge(
         *notes_on_different_answers(label, answers[ballots.answered]),
         note_on_confidence(choice, answers),
     ]
+    report(_STEPS, _STEPS, "done")
     counted = np.array([is_counted(juror) for juror in jurors])
     return JuryResult(
         ballots.item_ids,
@@ -180,8 +194,7 @@ def _calibrated(
     if len(items) < LEAST_GOLD:
         return probs, None
     model = fit_dawid_skene(ballots.votes)
-    view = View.of(probs, model.probs, consensus.distinct_sources)
-    return calibrate_on_gold(view, items, own[items], random_state)
+    return calibrate_on_gold(probs, model.probs, items, own[items], random_state)
 
 
 def _answers(ballots: Ballots, consensus: Consensus, probs: Floats, label: Labels) -> dict[str, Any]:

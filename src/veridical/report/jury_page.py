@@ -122,7 +122,7 @@ def _reliability(result: JuryResult) -> dict[str, Any] | None:
     if choice is None or choice.n_gold < _LEAST_IN_DIAGRAM:
         return None
     figure, axes = new_axes(4.5, 4.0, left=0.62)
-    curve = reliability_curve(choice.right, choice.confidence, n_bins=min(choice.n_gold // 10, 15))
+    curve = reliability_curve(choice.held_out.correct, choice.held_out.confidence, n_bins=min(choice.n_gold // 10, 15))
     reliability_diagram(curve, legend=False, ax=axes)
     alt = (
         f"Reliability diagram: accuracy against confidence in {len(curve.counts)} bins of {choice.n_gold} known "
