@@ -1,11 +1,14 @@
-"""Public names of a package that are imported when they are first used, so that ``import veridical`` costs nothing."""
+"""What is imported when it is first used: public names, so that ``import veridical`` costs nothing, and extras."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from collections.abc import Callable, Collection, Mapping
+from types import ModuleType
 from typing import Any
+
+from veridical.errors import MissingExtraError
 
 
 def names_on_demand(
@@ -42,3 +45,18 @@ def names_on_demand(
 
     public = sorted({*module_of, *modules})
     return get, lambda: sorted({*vars(sys.modules[package]), *public}), public
+
+
+def require(module: str, extra: str, at_least: int = 0) -> ModuleType:
+    """Import ``module`` of major version ``at_least`` or later, or name the extra of veridical to install."""
+    package = module.partition(".")[0]
+    install = f"run, in a clone of veridical: pip install '.[{extra}]'"
+    try:
+        imported = importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(f"This needs {package}, which is not installed; {install}") from error
+    if at_least and int(imported.__version__.partition(".")[0]) < at_least:
+        raise MissingExtraError(
+            f"This needs {package} {at_least} or later, and {imported.__version__} is installed; {install}"
+        )
+    return imported

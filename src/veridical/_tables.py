@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from typing import Any
 
-from veridical._extras import require
+from veridical._lazy import require
 from veridical._names import CELL, NAME, printable, shortened
 
 _RULE = "─"

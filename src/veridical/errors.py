@@ -7,10 +7,15 @@ what to do about it.
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from veridical._names import one_line
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class VeridicalError(Exception):
@@ -209,3 +214,11 @@ def failures_of_model(where: str) -> Iterator[None]:
             f"{where}: the model fails on this batch ({type(error).__name__}: {first_line(error)}); give inputs that "
             "it takes."
         ) from error
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the first line outside this package; Python shows it once for each such line."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from veridical._extras import require
+from veridical._lazy import require
 from veridical.errors import ParameterError
 
 #: Root modules of array types, and what they are called here.

@@ -34,7 +34,7 @@ def _reader(opened: Opened) -> Reader:
     path, dtype = Path(opened.path), np.dtype(opened.dtype)
     if opened.format == "npy":
         return NpyReader(path, opened.offset, opened.shape, dtype, opened.sources_axis)
-    from veridical._extras import require
+    from veridical._lazy import require
 
     zarr = require("zarr", "zarr", at_least=3)
     root = zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from veridical._extras import require
+from veridical._lazy import require
 from veridical._parallel import THREADS_IN_WORKERS
 from veridical.blocks.blocked import BlockedPredictions
 from veridical.blocks.blocks_on_workers import apply_stored_block, merge_scores, read_block, scores_of_stored_block

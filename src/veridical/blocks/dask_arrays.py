@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical._extras import require
+from veridical._lazy import require
 from veridical._parallel import THREADS_IN_WORKERS, resolve_threads
 from veridical._progress import Progress, check_progress
 from veridical.blocks.blocked import skeleton

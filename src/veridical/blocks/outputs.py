@@ -21,8 +21,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from veridical._atomic import as_path, end_of_links, move_into_place, storage_errors, write_atomically
-from veridical._extras import require
 from veridical._json import read_json, to_json
+from veridical._lazy import require
 from veridical._locking import ProcessLock
 from veridical.errors import CorruptFileError, FileFormatError, ParameterError, StorageError, shown
 from veridical.predictions.files.format_zarr import is_zarr

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from veridical._warn import warn_caller
 from veridical.combine.base import Mean
 from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
-from veridical.errors import ShiftedDataWarning
+from veridical.errors import ShiftedDataWarning, warn_caller
 from veridical.predictions import Predictions
 
 #: Enough samples to see a difference that matters.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from veridical._warn import warn_caller
 from veridical.combine.base import Combiner
-from veridical.errors import ChangedSourcesWarning, ParameterError, ShapeError
+from veridical.errors import ChangedSourcesWarning, ParameterError, ShapeError, warn_caller
 from veridical.predictions import Predictions
 
 if TYPE_CHECKING:

@@ -11,12 +11,11 @@ import numpy as np
 from veridical._minimisation import zero_between
 from veridical._numpy_kernels import is_small, kernel_for
 from veridical._parallel import run_blocks
-from veridical._warn import warn_caller
 from veridical.calibrate.base import Calibrator
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.in_memory import over_rows, row_blocks
 from veridical.combine.state_checks import check_array, check_number
-from veridical.errors import NotConvergedWarning
+from veridical.errors import NotConvergedWarning, warn_caller
 from veridical.predictions.validation import Array, check_choice
 
 LOSSES = ("nll", "mse")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical._extras import require
+from veridical._lazy import require
 
 Array = npt.NDArray[Any]
 

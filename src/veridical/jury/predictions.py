@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from veridical._atomic import as_path
-from veridical._warn import warn_caller
 from veridical.combine.combined import Labels
-from veridical.errors import AmbiguousInputWarning, ParameterError, ShapeError, shown
+from veridical.errors import AmbiguousInputWarning, ParameterError, ShapeError, shown, warn_caller
 from veridical.jury.ballots import Ballots
 from veridical.jury.columns import LABEL, column, has_column, read_columns
 from veridical.jury.ids import as_ids

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._parallel import run_blocks
-from veridical._warn import warn_caller
 from veridical.backends.foreign import NeedsHostError, as_foreign
-from veridical.errors import AmbiguousInputWarning, NotFiniteError, ShapeError
+from veridical.errors import AmbiguousInputWarning, NotFiniteError, ShapeError, warn_caller
 from veridical.metrics.groups import group_codes
 from veridical.predictions.arrays import holds_bfloat16
 from veridical.predictions.validation import (

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical._warn import warn_caller
-from veridical.errors import AmbiguousInputWarning, LabelError, ShapeError, shown
+from veridical.errors import AmbiguousInputWarning, LabelError, ShapeError, shown, warn_caller
 from veridical.predictions.arrays import Array, is_missing, is_whole_number
 
 #: The label of a sample whose label is not known.

@@ -13,8 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from veridical._warn import warn_caller
-from veridical.errors import ConfidenceError, DtypeError, ParameterError, ShapeError, SuspectKindWarning, shown
+from veridical.errors import (
+    ConfidenceError,
+    DtypeError,
+    ParameterError,
+    ShapeError,
+    SuspectKindWarning,
+    shown,
+    warn_caller,
+)
 from veridical.predictions.arrays import Array, as_numbers, is_whole_number
 from veridical.predictions.frames import Frame, frame_of, is_frame, matching_columns, matching_rows
 from veridical.predictions.sums import rounding_of

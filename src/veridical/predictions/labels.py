@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical._warn import warn_caller
 from veridical.errors import (
     AmbiguousInputWarning,
     FileFormatError,
@@ -21,6 +20,7 @@ from veridical.errors import (
     LabelError,
     UnmatchedIdWarning,
     shown,
+    warn_caller,
 )
 from veridical.predictions.arrays import Array, as_array, is_whole_number
 from veridical.predictions.classes import UNKNOWN, ClassIndices, class_indices, is_whole, value_of

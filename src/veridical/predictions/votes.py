@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical._warn import warn_caller
-from veridical.errors import AmbiguousInputWarning, LabelError, ParameterError, ShapeError, shown
+from veridical.errors import AmbiguousInputWarning, LabelError, ParameterError, ShapeError, shown, warn_caller
 from veridical.predictions.arrays import Array, as_array, is_missing, is_whole_number
 from veridical.predictions.classes import is_unknown
 from veridical.predictions.validation import check_flag, check_names, entries_of

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from veridical._extras import require
-from veridical._lazy import names_on_demand
+from veridical._lazy import names_on_demand, require
 
 if TYPE_CHECKING:
     from veridical.torch.calibrated_ensemble import CalibratedEnsemble as CalibratedEnsemble

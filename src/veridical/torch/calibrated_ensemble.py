@@ -8,7 +8,7 @@ from typing import Any, Self
 import torch
 from torch import nn
 
-from veridical._extras import require
+from veridical._lazy import require
 from veridical.backends.foreign import to_tensor
 from veridical.calibrate import Calibrator
 from veridical.calibrate.on_arrays import answer_arrays

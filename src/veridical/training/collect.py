@@ -16,7 +16,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy_format
 
 from veridical._atomic import as_path, storage_errors
-from veridical._extras import require
+from veridical._lazy import require
 from veridical.errors import (
     InvalidInputError,
     LabelError,

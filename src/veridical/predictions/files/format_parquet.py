@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from veridical._atomic import atomic_file
-from veridical._extras import require
+from veridical._lazy import require
 from veridical.errors import DtypeError
 from veridical.predictions.arrays import is_missing
 from veridical.predictions.files.contents import Choose, Columns, check_distinct

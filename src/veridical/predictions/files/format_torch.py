@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical._extras import require
+from veridical._lazy import require
 from veridical.errors import CorruptFileError, FileFormatError
 from veridical.predictions.arrays import check_texts, is_tensor, tensor_to_array
 from veridical.predictions.files.contents import (

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from veridical._atomic import atomic_directory
-from veridical._extras import require
+from veridical._lazy import require
 from veridical.errors import DtypeError, FileFormatError, StorageError
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import (

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from veridical._atomic import as_path
-from veridical._warn import warn_caller
 from veridical.errors import (
     AmbiguousInputWarning,
     FileFormatError,
     InvalidInputError,
     ParameterError,
     UnmatchedIdWarning,
+    warn_caller,
 )
 from veridical.predictions.classes import is_counting
 from veridical.predictions.container import Predictions

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from veridical._atomic import as_path
-from veridical._warn import warn_caller
-from veridical.errors import AmbiguousInputWarning, FileFormatError, ParameterError
+from veridical.errors import AmbiguousInputWarning, FileFormatError, ParameterError, warn_caller
 from veridical.predictions.container import Predictions
 from veridical.predictions.files.contents import Format, declared_kind
 from veridical.predictions.files.formats import format_with, suffixes_with

@@ -10,7 +10,7 @@ import importlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from veridical._extras import require
+from veridical._lazy import require
 from veridical.errors import ShapeError
 from veridical.predictions.validation import check_choice, check_flag, check_integer
 from veridical.training.data.images import MOST_CLASSES

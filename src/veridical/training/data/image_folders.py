@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from veridical._extras import require
+from veridical._lazy import require
 from veridical._parallel import run_blocks
 from veridical.errors import CorruptFileError, DatasetError
 from veridical.training.data.images import ImageSet, Normalisation, Pixels
