@@ -21,8 +21,8 @@ from scale import make_file
 
 import veridical as vd
 from veridical import scale
-from veridical.blocks.cluster import local_client
-from veridical.blocks.scoring import score_block
+from veridical.blocks.evaluating import score_block
+from veridical.blocks.on_dask import local_client
 from veridical.evaluation.methods import resolve_methods
 
 METHODS = ["mean", "atde"]
@@ -60,7 +60,7 @@ def print_overhead(folder: Path) -> None:
         for n_blocks in (10, 200, 2000):
             size = 40_000 // n_blocks
             predictions = scale.open(folder / "tiny.npy", labels)
-            predictions.block_size, predictions.n_blocks = size, n_blocks
+            predictions.block_size, predictions.edges = size, [*range(0, 40_001, size)]
             times[n_blocks] = min(seconds(predictions, client) for _ in range(2))
     per_block = (times[2000] - times[200]) / 1800
     print(f"scheduler and client: {1000 * per_block:.2f} ms per block")
@@ -71,7 +71,7 @@ def print_sizes(path: Path) -> None:
     """Bytes of states on their way between processes."""
     predictions = scale.open(path, path.with_name("labels.npy"))
     block = next(iter(predictions.blocks()))
-    state = score_block(block.predictions, resolve_methods(METHODS), {})
+    state = score_block(resolve_methods(METHODS), {}, None, block)
     full = sum(40 * each.n_cells for each in state.states.values())
     size = len(pickle.dumps(state))
     print(f"states of a block of {block.stop} samples: {size / 1e3:.0f} kB; at most {full / 1e3:.0f} kB")

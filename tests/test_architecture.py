@@ -51,7 +51,7 @@ PACKAGES = {
     "plots": {"predictions", "combine", "metrics", "evaluation"},
     "report": {"predictions", "combine", "metrics", "evaluation", "plots", "jury"},
     "paper": {"predictions", "metrics", "calibrate", "data", "evaluation", "plots"},
-    "blocks": {"_kernels", "predictions", "combine", "metrics", "calibrate", "evaluation", "report"},
+    "blocks": {"predictions", "combine", "metrics", "calibrate", "evaluation", "report"},
     "scale": {"blocks"},
     "cli": {
         "predictions",

@@ -14,8 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_DASK_MODULE = "veridical.blocks.dask_arrays"
-_BLOCKED_MODULE = "veridical.blocks.blocked_functions"
+_FUNCTIONS = "veridical.blocks.functions"
 
 #: Predictions in files and memory maps of more bytes than this are worked on in blocks, unless the caller says.
 STREAM_ABOVE = 2 << 30
@@ -44,14 +43,10 @@ def handler_of(name: str, values: Any, *, maps: bool = False) -> Callable[..., A
 
     With ``maps`` large memory maps are worked on in blocks.
     """
-    module: str | None = getattr(type(values), "veridical_module", None)
-    if is_dask_array(values):
-        module = _DASK_MODULE
-    elif maps and is_large_map(values):
-        module = _BLOCKED_MODULE
-    if module is None:
+    is_in_blocks = getattr(type(values), "is_in_blocks", False) or is_dask_array(values)
+    if not is_in_blocks and not (maps and is_large_map(values)):
         return None
-    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    function: Callable[..., Any] = getattr(importlib.import_module(_FUNCTIONS), name)
     return function
 
 
@@ -60,7 +55,7 @@ def also_out_of_memory(
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Let a function take blocked predictions and Dask arrays as its argument ``name``, number ``position``.
 
-    The function of the same name in the module of these predictions is called with the same arguments.  With ``maps``
+    The function of the same name for blocks is called with the same arguments.  With ``maps``
     large memory maps are worked on in blocks, too, unless bootstrap intervals are asked for, which need all samples.
     """
 

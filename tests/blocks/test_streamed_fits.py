@@ -10,7 +10,7 @@ from programs import veridical, veridical_in_process
 
 import veridical as vd
 from veridical import errors, scale
-from veridical.blocks.temperature_sums import TemperatureSums
+from veridical.calibrate.temperature_sums import TemperatureSums
 from veridical.metrics import CalibrationState
 
 pytestmark = pytest.mark.compiled
@@ -141,8 +141,7 @@ class TestFit:
         labels = np.tile([0, 1], 2000)  # all right: the sharper the better
         fitted = vd.Temperature().fit(scale.open(probs, labels, block_memory=BLOCK_MEMORY))
         assert fitted.temperature_ == pytest.approx(1 / 50)
-        sums = TemperatureSums(vd.Temperature())
-        sums.cover(3.0, 100.0)
+        sums = TemperatureSums("nll", None)._over(3.0, 100.0)
         assert sums.nodes[:-1].max() == pytest.approx(np.log(50))
 
     @pytest.mark.parametrize("method", ["matrix", "ptde", "ets", "consensus+temperature"])

@@ -1,6 +1,7 @@
 """Streamed results equal those in memory, are complete or absent, and continue where they were interrupted."""
 
 import os
+import pickle
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
@@ -12,8 +13,6 @@ from blocked_ensembles import BLOCK_MEMORY, labelled_ensemble
 
 import veridical as vd
 from veridical import errors, scale
-from veridical.blocks.blocks_on_workers import read_block
-from veridical.blocks.cluster import opened_of
 
 pytestmark = pytest.mark.compiled
 
@@ -66,7 +65,7 @@ class TestDiscover:
             vd.discover(blocked)
 
     def test_large_result_needs_a_file(self, opened, monkeypatch):
-        monkeypatch.setattr("veridical.blocks.streaming.MOST_IN_MEMORY", 1000)
+        monkeypatch.setattr("veridical.blocks.samplewise.MOST_IN_MEMORY", 1000)
         with pytest.raises(errors.ParameterError, match="give out="):
             vd.discover(opened)
 
@@ -176,7 +175,7 @@ class TestResume:
         program = """
 import os, signal, sys, veridical as vd
 from veridical import scale
-from veridical.scale import outputs
+from veridical.blocks import outputs
 outputs._SECONDS_BETWEEN_COMMITS = 0
 opened = scale.open("probs.npy", "labels.npy", block_memory=1 << 17)
 def progress(done, total, what):
@@ -313,8 +312,8 @@ def test_worker_opens_a_file_again_that_was_replaced(blocked_ensemble, tmp_path)
     for scores in (probs, probs[:, ::-1]):
         np.save(tmp_path / "new.npy", scores)
         os.replace(tmp_path / "new.npy", path)
-        opened = opened_of(scale.open(path, block_memory=BLOCK_MEMORY))
-        assert np.array_equal(read_block(opened, 0, 10), scores[:, :10])
+        reader = pickle.loads(pickle.dumps(scale.open(path, block_memory=BLOCK_MEMORY).reader))
+        assert np.array_equal(reader.read(0, 10), scores[:, :10])
 
 
 @contextmanager

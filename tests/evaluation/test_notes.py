@@ -8,7 +8,7 @@ import veridical as vd
 
 pytestmark = pytest.mark.compiled
 
-ORDER = "are the labels in the order of the predictions?"
+ORDER = "are the labels in the order of the predictions, and do they name the same classes?"
 
 
 @pytest.fixture(scope="module")

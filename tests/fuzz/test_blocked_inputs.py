@@ -103,7 +103,7 @@ def fitted(case: Any) -> vd.Temperature:
 
 
 def test_every_parameter_of_blocked_functions_has_a_strategy():
-    own = {"out", "resume", "calibrator", "parameters"}
+    own = {"out", "resume", "calibrator", "parameters", "options"}
     for name, function in FUNCTIONS.items():
         for parameter in inspect.signature(function).parameters:
             assert parameter in PARAMETERS or parameter in own, f"{name}: {parameter}"

@@ -9,21 +9,21 @@ from veridical._lazy import names_on_demand
 if TYPE_CHECKING:
     from veridical.blocks.blocked import Block as Block
     from veridical.blocks.blocked import BlockedPredictions as BlockedPredictions
-    from veridical.blocks.cluster import to_dask as to_dask
     from veridical.blocks.evaluating import evaluate as evaluate
     from veridical.blocks.evaluating import fit_calibrator as fit_calibrator
+    from veridical.blocks.on_dask import to_dask as to_dask
     from veridical.blocks.opening import open as open
-    from veridical.blocks.streaming import apply_calibrator as apply_calibrator
-    from veridical.blocks.streaming import consensus as consensus
-    from veridical.blocks.streaming import discover as discover
+    from veridical.blocks.samplewise import apply_calibrator as apply_calibrator
+    from veridical.blocks.samplewise import consensus as consensus
+    from veridical.blocks.samplewise import discover as discover
 
 #: Module -> the public names in it.
 _NAMES_IN = {
     "blocked": "Block BlockedPredictions",
-    "cluster": "to_dask",
+    "on_dask": "to_dask",
     "evaluating": "evaluate fit_calibrator",
     "opening": "open",
-    "streaming": "apply_calibrator consensus discover",
+    "samplewise": "apply_calibrator consensus discover",
 }
 
 __getattr__, __dir__, __all__ = names_on_demand(__name__, _NAMES_IN)

@@ -1,15 +1,17 @@
-"""Predictions that are read block by block: larger than memory, with the same interface as in memory."""
+"""Predictions that are read block by block: larger than memory, with the same facts as in memory."""
 
 from __future__ import annotations
 
+import copy
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from veridical.blocks.passes import map_blocks, read_ahead
 from veridical.blocks.readers import Reader
 from veridical.errors import CorruptFileError, ShapeError
 from veridical.predictions import Predictions
@@ -19,6 +21,9 @@ from veridical.predictions.validation import Array, check_integer
 BLOCK_MEMORY = 256 << 20
 #: A block is read while another one is worked on, and results and copies take about as much as a block.
 _BLOCKS_IN_MEMORY = 4
+#: Facts of the whole that blocked predictions have under the names that they have in memory.
+_SHARED = {"n_sources", "n_samples", "n_classes", "kind", "dtype", "result_dtype", "source_names", "class_names"}
+_SHARED |= {"labels", "sample_ids", "groups", "sample_shape", "is_votes", "files"}
 
 
 class Block(NamedTuple):
@@ -38,6 +43,24 @@ class Block(NamedTuple):
     start: int
     stop: int
     predictions: Predictions
+    #: (n,) bits that a pass sets for its samples; None without any.
+    marks: Any = None
+
+
+class BlockFacts(NamedTuple):
+    """Everything about a block but its numbers, which a worker reads itself."""
+
+    number: int
+    start: int
+    stop: int
+    facts: Predictions
+    marks: Any = None
+
+    def block(self, values: Array) -> Block:
+        """The block with its numbers (S, n, L)."""
+        predictions = self.facts.with_scores(values, slice(None))
+        predictions.first_sample = self.start
+        return Block(self.number, self.start, self.stop, predictions, self.marks)
 
 
 class BlockedPredictions:
@@ -49,20 +72,22 @@ class BlockedPredictions:
     Parameters
     ----------
     whole : Predictions
-        Shape, labels and names; its numbers are not looked at.
+        Shape, labels, ids, groups and names; its numbers are not looked at.
     reader : Reader
         Where the numbers come from.
     block_memory : int
         Bytes for reading and computing.
     identity : list, optional
         Of what the reader reads, where it is known already.
+    marks : (N,) array, optional
+        Bits for each sample that blocks carry along.
 
     Attributes
     ----------
     n_sources, n_samples, n_classes, n_blocks : int
     block_size : int
         Samples in a block; it depends on the shape, the dtype and ``block_memory`` alone.
-    kind, dtype, labels, source_names, class_names, files
+    kind, dtype, labels, groups, sample_ids, sample_shape, source_names, class_names, files
         As in :class:`veridical.Predictions`.
 
     Examples
@@ -75,8 +100,8 @@ class BlockedPredictions:
     (3, 100, 2)
     """
 
-    #: The functions that take over for these predictions are in :mod:`veridical.blocks`.
-    veridical_module = "veridical.blocks.blocked_functions"
+    #: The functions for blocks take over for these predictions.
+    is_in_blocks = True
 
     def __init__(
         self,
@@ -84,10 +109,10 @@ class BlockedPredictions:
         reader: Reader,
         block_memory: int = BLOCK_MEMORY,
         identity: list[Any] | None = None,
+        marks: npt.NDArray[np.uint8] | None = None,
     ) -> None:
-        self.whole, self.reader = whole, reader
+        self.whole, self.reader, self.marks = whole, reader, marks
         self.identity = reader.identity() if identity is None else identity
-        self.n_sources, self.n_samples, self.n_classes = whole.n_sources, whole.n_samples, whole.n_classes
         self.block_memory = check_integer(block_memory, "block_memory", 1 << 16, 1 << 60)
         per_sample = self.n_sources * self.n_classes * max(self.dtype.itemsize, 4)
         n_samples = max(self.block_memory // _BLOCKS_IN_MEMORY // per_sample, 1)
@@ -96,24 +121,24 @@ class BlockedPredictions:
         elif reader.granularity * per_sample <= self.block_memory:
             n_samples = reader.granularity  # or a chunk would be decoded for several blocks
         self.block_size = min(n_samples, max(self.n_samples, 1))
-        self.n_blocks = -(-self.n_samples // self.block_size)
+        #: Where the blocks begin, and where the last one ends.
+        self.edges = reader.edges or [*range(0, self.n_samples, self.block_size), self.n_samples]
 
-    kind = property(lambda self: self.whole.kind, doc="What the numbers are.")
-    dtype: Any = property(lambda self: self.whole.dtype, doc="The precision of the stored numbers.")
-    result_dtype: Any = property(lambda self: self.whole.result_dtype, doc="The precision of results.")
-    source_names = property(lambda self: self.whole.source_names, doc="Names of the sources, or None.")
-    class_names = property(lambda self: self.whole.class_names, doc="Names of the classes, or None.")
-    files = property(lambda self: self.whole.files, doc="The files that are read.")
+    def __getattr__(self, name: str) -> Any:
+        """Facts of the whole, under the names that they have in memory."""
+        if name in _SHARED:
+            return getattr(self.whole, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
-    def labels(self) -> npt.NDArray[np.int64] | None:
-        """(N,) labels, held in memory, or None."""
-        return self.whole.labels
+    def n_blocks(self) -> int:
+        """How many blocks there are."""
+        return len(self.edges) - 1
 
     @property
     def n_bytes(self) -> int:
         """Size of all numbers."""
-        return self.n_sources * self.n_samples * self.n_classes * int(self.dtype.itemsize)
+        return math.prod(self.shape) * int(self.dtype.itemsize)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -126,7 +151,18 @@ class BlockedPredictions:
 
     def with_labels(self, labels: Any) -> BlockedPredictions:
         """The same predictions with these labels."""
-        return BlockedPredictions(self.whole.with_labels(labels), self.reader, self.block_memory, self.identity)
+        whole = self.whole.with_labels(labels)
+        return BlockedPredictions(whole, self.reader, self.block_memory, self.identity, self.marks)
+
+    def with_marks(self, marks: npt.NDArray[np.uint8]) -> BlockedPredictions:
+        """The same predictions; ``marks`` of its samples go with each block."""
+        return BlockedPredictions(self.whole, self.reader, self.block_memory, self.identity, marks)
+
+    def with_group_codes(self, codes: Array | None) -> BlockedPredictions:
+        """The same predictions with numbers in place of the groups."""
+        whole = copy.copy(self.whole)
+        whole.groups = codes
+        return BlockedPredictions(whole, self.reader, self.block_memory, self.identity, self.marks)
 
     def check_unchanged(self) -> None:
         """Raise if the numbers are not those that were opened; called when all of them are read.
@@ -140,65 +176,63 @@ class BlockedPredictions:
                 f"{self.identity[0]} was changed while it was read; wait until it is complete and run again."
             )
 
-    def samples_of(self, index: int) -> slice:
+    def facts_of(self, number: int) -> BlockFacts:
+        """A block without its numbers."""
+        samples = self.samples_of(number)
+        marks = None if self.marks is None else self.marks[samples]
+        return BlockFacts(
+            number, samples.start, samples.stop, self.whole.with_scores(self._no_scores(), samples), marks
+        )
+
+    def empty_block(self) -> Block:
+        """A block without samples: what a function gives for it has the dtypes and the other axes of the result."""
+        return Block(0, 0, 0, self.whole.with_scores(self._no_scores(), slice(0, 0)))
+
+    def _no_scores(self) -> Array:
+        return np.empty((self.n_sources, 0, self.n_classes), self.dtype)
+
+    def in_memory(self, values: Array, samples: Any) -> Predictions:
+        """The scores (S, n, L) of some samples with everything that is known of these samples."""
+        predictions = self.whole.with_scores(values, samples)
+        if predictions.n_samples == self.n_samples:
+            predictions.sample_shape = self.sample_shape
+        return predictions
+
+    def samples_of(self, number: int) -> slice:
         """The samples of a block."""
-        start = index * self.block_size
-        return slice(start, min(start + self.block_size, self.n_samples))
+        return slice(self.edges[number], self.edges[number + 1])
+
+    def block_of(self, sample: int) -> int:
+        """The block that a sample is in."""
+        return bisect_right(self.edges, sample) - 1
 
     def read(self, start: int, stop: int) -> Predictions:
         """The predictions for samples ``start`` to ``stop``, in memory."""
-        memory = self.reader.allocate(stop - start)
-        self.reader.read(start, stop, memory)
-        return self._predictions(memory, start, stop)
+        return self.in_memory(self.reader.read(start, stop), slice(start, stop))
 
     def take(self, samples: npt.NDArray[np.intp]) -> Predictions:
         """The predictions for some samples, in ascending order, in memory; blocks without any are not read."""
-        parts = []
-        for index in np.unique(samples // self.block_size).tolist():
-            part = self.samples_of(index)
-            chosen = samples[(samples >= part.start) & (samples < part.stop)] - part.start
-            parts.append(self.read(part.start, part.stop).values[:, chosen])
-        self.check_unchanged()
-        values = np.concatenate(parts, axis=1) if parts else self.reader.allocate(0)
-        return self._derive(values, samples)
+        marks = np.zeros(self.n_samples, np.uint8)
+        marks[samples] = 1
+        holding = np.unique(np.searchsorted(self.edges, samples, side="right") - 1).tolist()
+        parts = [values for _, values in map_blocks(self.with_marks(marks), _marked_values, numbers=holding)]
+        values = np.concatenate(parts, axis=1) if parts else self.empty_block().predictions.values
+        return self.in_memory(values, samples)
 
     def blocks(self, first: int = 0, *, reuse: bool = False) -> Iterator[Block]:
         """All blocks from number ``first``, the next one read while the caller works on this one.
 
         With ``reuse`` the memory of a block is used again for the next but one: keep nothing of it.
         """
-        if first >= self.n_blocks:
-            return
-        memories = [self.reader.allocate(self.block_size) for _ in range(2)] if reuse else []
-
-        def fetch(index: int) -> Block:
-            part = self.samples_of(index)
-            n_samples = part.stop - part.start
-            memory = memories[index % 2][:, :n_samples] if reuse else self.reader.allocate(n_samples)
-            self.reader.read(part.start, part.stop, memory)
-            return Block(index, part.start, part.stop, self._predictions(memory, part.start, part.stop))
-
-        with ThreadPoolExecutor(1, thread_name_prefix="reader") as pool:
-            ahead: Future[Block] = pool.submit(fetch, first)
-            for index in range(first, self.n_blocks):
-                block = ahead.result()
-                if index + 1 < self.n_blocks:
-                    ahead = pool.submit(fetch, index + 1)
-                yield block
-
-    def _predictions(self, values: Array, start: int, stop: int) -> Predictions:
-        return self._derive(values, slice(start, stop))
-
-    def _derive(self, values: Array, samples: Any) -> Predictions:
-        part = Predictions(values, kind=self.kind, source_names=self.source_names, class_names=self.class_names)
-        if self.labels is not None:
-            part.labels = self.labels[samples]  # checked already
-        part.files = self.files
-        return part
+        return read_ahead(self, range(first, self.n_blocks), reuse=reuse)
 
 
-def skeleton(shape: tuple[int, ...], dtype: np.dtype[Any], where: str, **facts: Any) -> Predictions:
-    """Predictions of this shape that hold no numbers, to check everything else with."""
-    if len(shape) != 3 or math.prod(shape) == 0:
+def _marked_values(block: Block) -> Array:
+    return block.predictions.values[:, block.marks > 0]
+
+
+def skeleton(shape: tuple[int, ...], dtype: np.dtype[Any], where: str) -> Array:
+    """An array of this shape that takes no memory, to check everything else with."""
+    if math.prod(shape) == 0:
         raise ShapeError(f"{where} holds an array of shape {shape}; give (sources, samples, classes), none of them 0.")
-    return Predictions(np.broadcast_to(np.zeros((), dtype.newbyteorder("=")), shape), **facts)
+    return np.broadcast_to(np.zeros((), dtype.newbyteorder("=")), shape)

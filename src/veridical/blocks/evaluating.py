@@ -1,25 +1,112 @@
-"""Evaluating predictions that are read in blocks, with calibrators that are fitted on one half of the samples."""
+"""Evaluating predictions over blocks, from calibration states, with calibrators that are fitted on one half."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from veridical._progress import Progress
-from veridical.blocks.blocked import Block, BlockedPredictions, skeleton
-from veridical.blocks.cluster import check_client, scores_on_cluster
-from veridical.blocks.fitting import Booleans, Fitting, labelled_blocks
-from veridical.blocks.passes import Throughput, run_pass
-from veridical.blocks.scoring import ScoreStates, evaluation_of, score_block
-from veridical.errors import ParameterError, SubsampleWarning
-from veridical.evaluation.evaluating import DEFAULT_METHODS, Evaluation
+from veridical._version import versions
+from veridical.blocks.blocked import Block, BlockedPredictions
+from veridical.blocks.fitting import FIRST_HALF, Fits, first_half, fit_in_blocks
+from veridical.blocks.on_dask import check_client
+from veridical.blocks.opening import as_blocked
+from veridical.blocks.passes import Throughput, merge_blocks
+from veridical.calibrate import Calibrator
+from veridical.errors import AbsentSourceWarning, ParameterError, SubsampleWarning
+from veridical.evaluation.engine import Engine, Shared, Split
+from veridical.evaluation.evaluating import DEFAULT_METHODS, Evaluation, MethodScores
+from veridical.evaluation.facts import DataFacts, warn_of_absent
 from veridical.evaluation.fitting import Calibration, resolve_calibrator
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
-from veridical.predictions.classes import UNKNOWN, ClassIndices
-from veridical.predictions.validation import Kind, check_flag, check_seed
+from veridical.evaluation.notes import label_counts, label_order_note, source_counts
+from veridical.metrics import SUMMARY_METRICS, CalibrationState, Summary
+from veridical.metrics.groups import group_codes
+from veridical.metrics.sample import Labels, Sample
+from veridical.metrics.state_summary import SUMMARY_ERRORS
+from veridical.metrics.table import SummaryRow, summary_of
+from veridical.predictions.classes import UNKNOWN
+from veridical.predictions.validation import Array, InputKind, check_flag, check_seed
+
+
+@dataclass
+class Scores:
+    """What is known of methods after some samples.
+
+    Attributes
+    ----------
+    states : dict
+        Method -> state of its distributions.
+    changed : dict
+        Method -> how many labels differ from those of the mean.
+    pairs : dict
+        Method -> parts of its samples with their groups, where there are any: floors need them one by one.
+    n_samples, n_absent : int
+        How many samples have labels, and how many predictions of single sources are absent there.
+    """
+
+    states: dict[str, CalibrationState] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
+    pairs: dict[str, list[Sample]] = field(default_factory=dict)
+    n_samples: int = 0
+    n_absent: int = 0
+
+    def add(self, method: str, sample: Sample, prediction: Labels, reference: Labels, group: Array | None) -> None:
+        """The outcomes of a method."""
+        self.states[method] = CalibrationState().update_sample(sample)
+        self.changed[method] = int((prediction != reference).sum())
+        if group is not None:
+            self.pairs[method] = [Sample(sample.confidence, sample.correct, group=group)]
+
+    def merge(self, other: Scores) -> Scores:
+        """The scores over the samples of both."""
+        merged = Scores(n_samples=self.n_samples + other.n_samples, n_absent=self.n_absent + other.n_absent)
+        for method in [*self.states, *(name for name in other.states if name not in self.states)]:
+            having = [each for each in (self, other) if method in each.states]
+            merged.states[method] = having[0].states[method].merge(*(each.states[method] for each in having[1:]))
+            merged.changed[method] = sum(each.changed[method] for each in having)
+            merged.pairs[method] = [part for each in having for part in each.pairs.get(method, [])]
+        return merged
+
+
+def score_block(
+    methods: Sequence[Method | None], fitted: Mapping[str, Calibrator], n_threads: int | None, block: Block
+) -> Scores:
+    """Scores of the methods on the labelled samples of a block; None stands for every single source.
+
+    Where the block has marks, calibrators were fitted on its first half, which is not scored.
+    """
+    predictions = block.predictions
+    assert predictions.labels is not None
+    scores, known = Scores(n_samples=predictions.n_labelled), predictions.labels != UNKNOWN
+    scores.n_absent = int((~predictions.present()[:, known]).sum())
+    if block.marks is not None:
+        predictions.labels = np.where(block.marks & FIRST_HALF, UNKNOWN, predictions.labels)
+    part = predictions.labelled()
+    if part.n_samples == 0:
+        return scores
+    engine, split, shared = Engine(part, n_threads=n_threads), Split(), Shared()
+    engine.expect(methods)
+    reference, groups = engine.reference(split), part.groups
+    for method in methods:
+        if method is None:
+            for s, source in enumerate(engine.sources):
+                if source.vectors is not None:
+                    of_source = None if groups is None else groups[source.samples]
+                    scores.add(f"source:{s}", source.vectors, source.prediction, reference[source.samples], of_source)
+            continue
+        calibrator = fitted.get(method.name, method.fitted)
+        if calibrator is None:
+            outcome = engine.run_one(method, split, shared)
+        else:
+            outcome = engine.apply(calibrator, split, shared, method=method)
+        scores.add(method.name, outcome.vectors, outcome.vector_labels, reference, groups)
+    return scores
 
 
 def evaluate(
@@ -27,20 +114,24 @@ def evaluate(
     labels: Any = None,
     *,
     methods: Sequence[str] = DEFAULT_METHODS,
-    kind: Kind | None = None,
+    kind: InputKind | None = None,
     sources_axis: int | None = None,
     floors: bool = True,
     intervals: bool = False,
     random_state: int = 0,
+    walk_forward: Any = False,
+    period_order: str = "value",
     n_threads: int | None = None,
     progress: Progress | None = None,
     client: Any = None,
 ) -> Evaluation:
     """:func:`veridical.evaluate` over blocks of samples, from calibration states.
 
-    Metrics have a bound on their error (``summary["ece"].bound``), and there are no bootstrap intervals.  Calibrators
-    are fitted in one pass over one half of the samples, and everything is scored in another on the other half; those
-    that need their samples in memory are fitted on a subsample, with a :class:`~veridical.errors.SubsampleWarning`.
+    Metrics have a bound on their error (``summary["ece"].bound``), and there are no bootstrap intervals and no walk
+    forward, which need all samples in memory.  Calibrators are fitted in one pass over one half of the samples, and
+    everything is scored in another on the other half; those that need their samples in memory are fitted on a
+    subsample, with a :class:`~veridical.errors.SubsampleWarning`.  Where samples have groups, 9 bytes are kept for
+    every sample and method, and for every sample and source with "members".
 
     Parameters are those of :func:`veridical.evaluate`.
 
@@ -54,86 +145,13 @@ def evaluate(
     >>> vd.scale.evaluate(vd.load_demo(), methods=["mean"], floors=False)["mean"].title
     'DE'
     """
-    blocked = labelled_blocks(predictions, labels, kind, sources_axis)
-    reject_intervals(intervals)
-    check_flag(floors, "floors")
-    check_seed(random_state)
-    check_client(client)
-    resolved = resolve_methods(methods)
-    return _run_evaluation(blocked, resolved, floors, random_state, n_threads, progress, client)[0]
-
-
-def reject_intervals(intervals: bool) -> None:
-    """Bootstrap intervals resample the samples, which are not in memory."""
+    blocked = as_blocked(predictions, kind, sources_axis, labels, needs_labels=True)
     if check_flag(intervals, "intervals"):
         raise ParameterError("bootstrap intervals need all predictions in memory; leave intervals=True out.")
-
-
-def _run_evaluation(
-    blocked: BlockedPredictions,
-    methods: Sequence[Method | None],
-    floors: bool,
-    random_state: int,
-    n_threads: int | None,
-    progress: Progress | None,
-    client: Any = None,
-) -> tuple[Evaluation, Fitting | None]:
-    calibrators = {
-        method.name: method.make(random_state, missing="skip", n_threads=n_threads)
-        for method in methods
-        if method is not None and method.calibrator is not None
-    }
-    fitting, fitted, in_part = None, {}, None
-    n_passes = 1 + bool(calibrators)
-    if calibrators:
-        in_part = _first_half(blocked, random_state)
-        fitting = Fitting(blocked, calibrators, random_state, in_part)
-        fitting.run(progress, n_passes)
-        fitted = {name: fitting.fit(name, on_part=True) for name in calibrators}
-
-    scores = ScoreStates()
-
-    def work(block: Block) -> None:
-        part = block.predictions
-        if in_part is not None:
-            part = part.select(samples=~in_part[block.start : block.stop])
-        score_block(part, methods, fitted, n_threads, scores)
-
-    report = Throughput(progress, blocked, "evaluate", n_passes, n_passes - 1)
-    if client is not None:
-        scores = scores_on_cluster(_scored(blocked, in_part), methods, fitted, client, report, n_threads)
-    else:
-        for _ in run_pass(blocked, work, report):
-            pass
-    evaluation = evaluation_of(
-        blocked.whole,
-        scores,
-        methods,
-        protocol="all samples" if in_part is None else "held-out half",
-        floors=floors,
-        random_state=random_state,
-        n_threads=n_threads,
-    )
-    return evaluation, fitting
-
-
-def _first_half(blocked: BlockedPredictions, random_state: int) -> Booleans:
-    """Which samples are in the first of the halves that :func:`veridical.evaluate` makes of the labelled samples."""
-    assert blocked.labels is not None
-    known = np.flatnonzero(blocked.labels != UNKNOWN)
-    groups = None if blocked.whole.groups is None else blocked.whole.groups[known]
-    labelled = skeleton((1, len(known), 2), np.dtype(np.float32), "predictions", groups=groups)
-    in_part = np.zeros(blocked.n_samples, dtype=bool)
-    in_part[known[labelled.split_indices(random_state=random_state)[0]]] = True
-    return in_part
-
-
-def _scored(blocked: BlockedPredictions, in_part: Booleans | None) -> BlockedPredictions:
-    """The predictions with labels for the scored samples alone."""
-    if in_part is None:
-        return blocked
-    assert blocked.labels is not None
-    return blocked.with_labels(ClassIndices(np.where(in_part, UNKNOWN, blocked.labels)))
+    if walk_forward is not False:
+        raise ParameterError("periods are scored in memory; leave walk_forward out, or load the predictions whole.")
+    check_flag(floors, "floors")
+    return _run(blocked, resolve_methods(methods), floors, check_seed(random_state), n_threads, progress, client)[0]
 
 
 def fit_calibrator(
@@ -141,11 +159,12 @@ def fit_calibrator(
     labels: Any = None,
     *,
     method: str = "auto",
-    kind: Kind | None = None,
+    kind: InputKind | None = None,
     sources_axis: int | None = None,
     random_state: int = 0,
     n_threads: int | None = None,
     progress: Progress | None = None,
+    client: Any = None,
     **parameters: Any,
 ) -> Calibration:
     """:func:`veridical.fit_calibrator` over blocks of samples; without advice, which compares single samples.
@@ -162,12 +181,121 @@ def fit_calibrator(
     >>> vd.scale.fit_calibrator(vd.load_demo(), method="temperature").method
     'temperature'
     """
-    blocked = labelled_blocks(predictions, labels, kind, sources_axis)
+    blocked = as_blocked(predictions, kind, sources_axis, labels, needs_labels=True)
     resolved = resolve_calibrator(method, parameters)
     methods = [resolve_method("mean"), resolved]
-    evaluation, fitting = _run_evaluation(blocked, methods, True, random_state, n_threads, progress)
-    assert fitting is not None
+    evaluation, fits = _run(blocked, methods, True, check_seed(random_state), n_threads, progress, client)
+    assert fits is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SubsampleWarning)  # already warned of for the half
-        calibrator = fitting.fit(resolved.name, on_part=False)
+        calibrator = fits.fitted(resolved.name)
     return Calibration(calibrator, evaluation, resolved.name)
+
+
+def _run(
+    blocked: BlockedPredictions,
+    methods: Sequence[Method | None],
+    floors: bool,
+    random_state: int,
+    n_threads: int | None,
+    progress: Progress | None,
+    client: Any,
+) -> tuple[Evaluation, Fits | None]:
+    """The evaluation of some methods, and what calibrators are fitted with."""
+    check_client(client)
+    calibrators = {
+        method.name: method.make(random_state, missing="skip", n_threads=n_threads)
+        for method in methods
+        if method is not None and method.needs_fit
+    }
+    fits, fitted, n_passes = None, {}, 1 + bool(calibrators)
+    if calibrators:
+        blocked = blocked.with_marks(first_half(blocked, random_state))
+        fits = fit_in_blocks(blocked, calibrators, random_state, Throughput(progress, "fit", n_passes), client)
+        fitted = {name: fits.fitted(name, on_half=True) for name in calibrators}
+    coded = blocked.with_group_codes(_codes(blocked))
+    work, report = (
+        partial(score_block, methods, fitted, n_threads),
+        Throughput(progress, "evaluate", n_passes, n_passes - 1),
+    )
+    scores = merge_blocks(coded, work, Scores.merge, report, client=client)
+    warn_of_absent(scores.n_absent, blocked.n_sources * scores.n_samples)
+    names = blocked.source_names or tuple(f"source {s}" for s in range(blocked.n_sources))
+    titles: dict[str, str] = {}
+    for method in methods:
+        titles |= (
+            {f"source:{s}": name for s, name in enumerate(names)} if method is None else {method.name: method.title}
+        )
+    rows = []
+    for name, title in titles.items():
+        if name in scores.states:
+            rows.append(_method_scores(name, title, scores, floors, random_state=random_state, n_threads=n_threads))
+        else:
+            warnings.warn(f"{title} has no prediction for any sample; it has no row.", AbsentSourceWarning, 4)
+    evaluation = Evaluation(
+        data=DataFacts.without_hash(blocked.whole),
+        methods=tuple(rows),
+        protocol="held-out half" if calibrators else "all samples",
+        random_state=random_state,
+        versions=versions(),
+        notes=_notes(blocked, rows, client),
+    )
+    return evaluation, fits
+
+
+def _codes(blocked: BlockedPredictions) -> Array | None:
+    """Numbers of the groups of labelled samples, as in memory; 0 for the others."""
+    if blocked.groups is None:
+        return None
+    known = blocked.labels != UNKNOWN
+    codes = np.zeros(blocked.n_samples, np.intp)
+    codes[known] = group_codes(blocked.groups[known], int(known.sum()))
+    return codes
+
+
+def _notes(blocked: BlockedPredictions, rows: Sequence[MethodScores], client: Any) -> tuple[str, ...]:
+    """Notes that make the figures doubtful; another pass follows only where accuracy may be that of chance."""
+    labels = blocked.labels[blocked.labels != UNKNOWN]
+    most_frequent = np.bincount(labels).max() / len(labels)  # chance is not above this
+    best = max((row.summary["accuracy"].value for row in rows), default=1.0)
+    if best > most_frequent + 4 * np.sqrt(most_frequent * (1 - most_frequent) / len(labels)):
+        return ()
+    return label_order_note(*merge_blocks(blocked, _label_counts, _add, client=client))
+
+
+def _label_counts(block: Block) -> tuple[Any, ...]:
+    engine = Engine(block.predictions.labelled())
+    return *label_counts(engine), *source_counts(engine)
+
+
+def _add(counts: tuple[Any, ...], others: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(count + other for count, other in zip(counts, others, strict=True))
+
+
+def _method_scores(name: str, title: str, scores: Scores, floors: bool, **how: Any) -> MethodScores:
+    state = scores.states[name]
+    result = state.compute()
+    noise: dict[str, tuple[float | None, float | None]] = {}
+    if floors and scores.pairs.get(name):
+        parts = scores.pairs[name]
+        whole = Sample.joined(parts)
+        whole.group = np.concatenate([part.group for part in parts if part.group is not None])
+        noise = {row.metric: (row.floor, row.floor_high) for row in summary_of(whole, metrics=SUMMARY_ERRORS, **how)}
+    elif floors:
+        drawn = state.noise_floors(SUMMARY_ERRORS, quantiles=(0.95,), **how)
+        noise = {metric: (floor.mean, floor.quantiles[0.95]) for metric, floor in drawn.items()}
+    rows = [
+        SummaryRow(metric, result.values[metric], *noise.get(metric, (None, None)), bound=result.bounds[metric])
+        for metric in SUMMARY_METRICS
+        if metric in result.values
+    ]
+    mean_confidence = float(np.sum(state.cells().confidence)) / state.n_samples
+    return MethodScores(
+        method=name,
+        title=title,
+        summary=Summary(tuple(rows), state.n_samples),
+        mean_confidence=mean_confidence,
+        gap=mean_confidence - result["accuracy"],
+        labels_changed=scores.changed[name],
+        is_source=name.startswith("source:"),
+    )

@@ -1,271 +1,215 @@
-"""Fitting calibrators on predictions that are read in blocks."""
+"""Fitting calibrators over blocks: from sums over samples where they need no more, otherwise on a subsample."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from veridical._progress import Progress
-from veridical.blocks.blocked import Block, BlockedPredictions
+from veridical.blocks.blocked import Block, BlockedPredictions, skeleton
 from veridical.blocks.opening import as_blocked
-from veridical.blocks.passes import Throughput, run_pass
-from veridical.blocks.temperature_sums import TemperatureSums
+from veridical.blocks.passes import Throughput, map_blocks, merge_blocks
 from veridical.calibrate import Calibrator
-from veridical.calibrate.temperature import EnsembleTemperature, Temperature
-from veridical.combine import COMBINERS, Combined, apply_label_free
-from veridical.errors import LabelError, SubsampleWarning
-from veridical.metrics import CalibrationState
-from veridical.metrics.sample import Sample
+from veridical.calibrate.fit_sums import FitSums, fit_from_sums
+from veridical.calibrate.fitting_data import FittingData, measure, measured_samples
+from veridical.errors import SubsampleWarning
+from veridical.evaluation.engine import Engine
 from veridical.predictions import Predictions
 from veridical.predictions.arrays import is_whole_number
-from veridical.predictions.classes import UNKNOWN, ClassIndices
-from veridical.predictions.labels import LABELS_NEEDED
-from veridical.predictions.validation import Kind, check_seed
+from veridical.predictions.classes import UNKNOWN
+from veridical.predictions.validation import Array, check_seed
 
 #: Most samples of a subsample; fewer where they would not fit into the memory of a block.
 MOST_SAMPLES = 20_000
+#: Marks of samples: of the half that is fitted on, of the subsample, and measured for later comparison.
+FIRST_HALF, _SUBSAMPLE, _MEASURED = np.uint8(1), np.uint8(2), np.uint8(4)
 
-Booleans = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class _Options:
-    """How sources are combined while a calibrator is fitted."""
-
-    missing: str
-    n_threads: int | None
-    small_inputs_compiled: bool = False
+Marks = npt.NDArray[np.uint8]
 
 
 @dataclass
-class _Part:
-    """What a fit needs to know of one part of the samples."""
+class _Gathered:
+    """What fits need to know of some samples.
 
-    states: dict[str, CalibrationState] = field(default_factory=dict)
-    temperatures: dict[str, TemperatureSums] = field(default_factory=dict)
-
-
-class Fitting:
-    """Fits several calibrators in one pass over the blocks, each on part of the samples and on all of them.
-
-    Parameters
+    Attributes
     ----------
-    predictions : BlockedPredictions
-        With labels.
-    calibrators : mapping
-        Name -> calibrator, not fitted.
-    random_state : int
-        Which subsample is taken for calibrators that need one.
-    in_part : (N,) booleans, optional
-        The part of the samples.
+    sums : dict
+        (calibrator, whether of the first half) -> its sums.
+    values : list of (S, n, L) arrays
+        The scores of the subsample.
+    measured : list of arrays
+        Confidences and HV of the samples that are measured.
     """
+
+    sums: dict[tuple[str, bool], FitSums] = field(default_factory=dict)
+    values: list[Array] = field(default_factory=list)
+    measured: list[Array] = field(default_factory=list)
+
+    def merge(self, other: _Gathered) -> _Gathered:
+        """The same of the samples of both."""
+        sums = {key: each.merge(other.sums[key]) for key, each in self.sums.items()}
+        return _Gathered(sums, self.values + other.values, self.measured + other.measured)
+
+
+def _gather(calibrators: Mapping[str, Calibrator], empty: Mapping[str, FitSums], block: Block) -> _Gathered:
+    """What fits need to know of a block; ``empty`` are sums without samples."""
+    predictions, marks, result = block.predictions, block.marks, _Gathered()
+    assert predictions.labels is not None
+    labels, engine = predictions.labels, _engine(predictions, calibrators)
+    for name, sums in empty.items():
+        combined = engine.combined(calibrators[name].combine)
+        for in_half in (True, False):
+            samples = np.flatnonzero((labels != UNKNOWN) & ((marks & FIRST_HALF > 0) == in_half))
+            result.sums[name, in_half] = sums.of(combined.take(samples), labels[samples])
+    for mark, parts in ((_SUBSAMPLE, result.values), (_MEASURED, result.measured)):
+        samples = np.flatnonzero(marks & mark)
+        if samples.size:
+            part = predictions.select(samples=samples)
+            parts.append(part.values if mark == _SUBSAMPLE else measure(part, engine.n_threads))
+    return result
+
+
+def _engine(predictions: Predictions, calibrators: Mapping[str, Calibrator]) -> Engine:
+    """What combines a block for calibrators that are fitted together, and so have these parameters in common."""
+    one = next(iter(calibrators.values()))
+    return Engine(predictions, n_threads=one.n_threads, missing=one.missing)
+
+
+class Fits:
+    """What a pass over the blocks gathered, from which each calibrator is fitted on one half and on all samples."""
 
     def __init__(
         self,
         predictions: BlockedPredictions,
         calibrators: Mapping[str, Calibrator],
         random_state: int,
-        in_part: Booleans | None = None,
+        gathered: _Gathered,
     ) -> None:
-        self._predictions, self._calibrators, self._random_state = predictions, dict(calibrators), random_state
-        self._in_part = in_part
-        self.parts = (_Part(), _Part())
-        #: What the temperatures of a pass cover, in ln(1/T); it only grows, so that there is a last pass.
-        self._ranges: dict[str, tuple[float, float]] = {}
-        chosen = [name for name, each in calibrators.items() if not each.fits_pairs() and not _is_temperature(each)]
-        self._needs_subsample = bool(chosen)
-        self._subsample: list[Predictions] = []
-        self._positions: list[npt.NDArray[np.intp]] = []
-        self._chosen = choose_subsample(predictions, random_state) if chosen else np.empty(0, np.intp)
+        self._predictions, self._calibrators = predictions, calibrators
+        self._random_state, self._gathered = random_state, gathered
 
-    def run(self, progress: Progress | None, n_passes: int = 1) -> None:
-        """Gather everything; another pass follows only where a temperature was not among those that were tried."""
-        while True:
-            report = Throughput(progress, self._predictions, "fit", n_passes)
-            for _ in run_pass(self._predictions, self._gather, report):
-                pass
-            missing = [
-                (name, *which.temperatures[name].wider(edge))
-                for name in self.parts[0].temperatures
-                for which in (self.whole(), self.parts[0])
-                for temperature, edge in [which.temperatures[name].solve()]
-                if temperature is None
-            ]
-            if not missing:
-                return
-            for name, lowest, highest in missing:  # all samples and the part may need temperatures that are far apart
-                before = self._ranges.get(name, (lowest, highest))
-                self._ranges[name] = min(lowest, before[0]), max(highest, before[1])
-            self.parts, self._subsample, self._positions = (_Part(), _Part()), [], []
+    def sums(self, name: str, *, on_half: bool) -> FitSums:
+        """The sums of a calibrator over one half, or over all samples."""
+        half = self._gathered.sums[name, True]
+        return half if on_half else half.merge(self._gathered.sums[name, False])
 
-    def _gather(self, block: Block) -> None:
-        predictions = block.predictions
-        assert predictions.labels is not None
-        labels = predictions.labels
-        known = labels != UNKNOWN
-        if self._needs_subsample:
-            here = self._chosen[(self._chosen >= block.start) & (self._chosen < block.stop)]
-            if here.size:
-                self._subsample.append(predictions.select(samples=here - block.start))
-                self._positions.append(here)
-        in_part = known if self._in_part is None else self._in_part[block.start : block.stop]
-        combined: dict[tuple[str, str], Combined] = {}
-        for which, part in enumerate(self.parts):
-            samples = np.flatnonzero(known & (in_part if which == 0 else ~in_part))
-            for name, calibrator in self._calibrators.items():
-                self._add(part, name, calibrator, predictions, samples, combined)
-
-    def _add(
-        self,
-        part: _Part,
-        name: str,
-        calibrator: Calibrator,
-        predictions: Predictions,
-        samples: npt.NDArray[np.intp],
-        combined: dict[tuple[str, str], Combined],
-    ) -> None:
-        if not (calibrator.fits_pairs() or _is_temperature(calibrator)):
-            return
-        key = calibrator.combine, calibrator.missing
-        if key not in combined:
-            options = _Options(calibrator.missing, calibrator.n_threads)
-            combined[key] = apply_label_free(calibrator.combine, predictions, options)
-        assert predictions.labels is not None
-        labels = predictions.labels[samples]
-        taken = combined[key].take(samples)
-        if calibrator.fits_pairs():
-            state = part.states.setdefault(name, CalibrationState())
-            if samples.size:
-                state.update_sample(Sample(taken.confidence, taken.correct(labels)))
-            return
-        assert isinstance(calibrator, Temperature)
-        sums = part.temperatures.get(name)
-        if sums is None or sums.nodes is None:  # both parts have the nodes of the first samples, in whichever block
-            known = [each.temperatures[name] for each in self.parts if name in each.temperatures]
-            other = next((each for each in known if each.nodes is not None), None)
-            sums = part.temperatures[name] = TemperatureSums(calibrator) if other is None else other.like()
-        if sums.nodes is None:
-            if name in self._ranges:
-                sums.cover(*self._ranges[name])
-            elif samples.size:
-                sums.set_nodes(taken, labels)
-        if sums.nodes is not None and samples.size:
-            sums.update(taken, labels)
-
-    def whole(self) -> _Part:
-        """What is known of all samples."""
-        first, second = self.parts
-        states = {name: state.merge(second.states[name]) for name, state in first.states.items()}
-        sums = {name: each.merge(second.temperatures[name]) for name, each in first.temperatures.items()}
-        return _Part(states, sums)
-
-    def fit(self, name: str, *, on_part: bool) -> Calibrator:
-        """Fit a calibrator on the part, or on all samples; a new object."""
-        calibrator = self._fitted(name, on_part=on_part)
-        calibrator.remember_scores(self._predictions.kind, self._predictions.class_names)
+    def fitted(self, name: str, *, on_half: bool = False) -> Calibrator:
+        """A new calibrator, fitted on one half, or on all samples."""
+        chosen, whole = self._calibrators[name], self._predictions.whole
+        calibrator = type(chosen)(**chosen.get_params(deep=False))
+        if (name, True) not in self._gathered.sums:
+            calibrator.fit(self._subsample(calibrator, on_half))
+        else:
+            fit_from_sums(calibrator, self.sums(name, on_half=on_half), whole)
+        if self._gathered.measured and not on_half:
+            measured = np.concatenate(self._gathered.measured, axis=1)
+            calibrator.fitting_data_ = FittingData.of_measurements(measured)
         return calibrator
 
-    def _fitted(self, name: str, *, on_part: bool) -> Calibrator:
-        calibrator = _copy(self._calibrators[name])
-        part = self.parts[0] if on_part else self.whole()
-        whole = self._predictions
-        if calibrator.fits_pairs():
-            return calibrator.fit_state(
-                part.states[name], n_classes=whole.n_classes, n_sources=whole.n_sources, source_names=whole.source_names
-            )
-        if _is_temperature(calibrator):
-            assert isinstance(calibrator, Temperature)
-            temperature, _ = part.temperatures[name].solve()
-            assert temperature is not None
-            calibrator.temperature_ = temperature
-            calibrator._set_fitted(
-                COMBINERS[calibrator.combine](), whole.n_sources, whole.n_classes, whole.source_names
-            )
-            return calibrator
-        return self._fit_on_subsample(calibrator, on_part)
-
-    def _fit_on_subsample(self, calibrator: Calibrator, on_part: bool) -> Calibrator:
-        subsample = self._whole_subsample()
-        if on_part and self._in_part is not None:
-            subsample = subsample.select(samples=self._in_part[np.concatenate(self._positions)])
-        n_labelled = int((self._labels() != UNKNOWN).sum())
-        if len(self._chosen) < n_labelled:
+    def _subsample(self, calibrator: Calibrator, on_half: bool) -> Predictions:
+        assert self._predictions.marks is not None
+        marks = self._predictions.marks
+        samples = np.flatnonzero(marks & _SUBSAMPLE)
+        subsample = self._predictions.in_memory(np.concatenate(self._gathered.values, axis=1), samples)
+        subsample = subsample.select(samples=marks[samples] & FIRST_HALF > 0) if on_half else subsample
+        n_labelled = self._predictions.whole.n_labelled
+        if len(samples) < n_labelled:
             warnings.warn(
                 f"{calibrator.name} is fitted on {subsample.n_samples:,} of {n_labelled:,} samples, chosen at random "
                 f"(random_state={self._random_state}): its fit needs them in memory.",
                 SubsampleWarning,
                 stacklevel=5,
             )
-        return calibrator.fit(subsample)
-
-    def _whole_subsample(self) -> Predictions:
-        if len(self._subsample) == 1:
-            return self._subsample[0]
-        values = np.concatenate([part.values for part in self._subsample], axis=1)
-        labels = np.concatenate([part.labels for part in self._subsample if part.labels is not None])
-        whole = self._predictions
-        return Predictions(
-            values,
-            ClassIndices(labels),
-            kind=whole.kind,
-            source_names=whole.source_names,
-            class_names=whole.class_names,
-        )
-
-    def _labels(self) -> npt.NDArray[np.int64]:
-        assert self._predictions.labels is not None
-        return self._predictions.labels
+        return subsample
 
 
-def _is_temperature(calibrator: Calibrator) -> bool:
-    """Whether the fit is a sum over samples at any temperature."""
-    return (
-        isinstance(calibrator, Temperature)
-        and not isinstance(calibrator, EnsembleTemperature)
-        and not COMBINERS[calibrator.combine].has_weights
-    )
+def fit_in_blocks(
+    predictions: BlockedPredictions,
+    calibrators: Mapping[str, Calibrator],
+    random_state: int,
+    report: Throughput,
+    client: Any = None,
+) -> Fits:
+    """Gather what calibrators are fitted with; another pass follows only where sums turn out to be of too little.
+
+    Samples that are marked with ``FIRST_HALF`` are the half.
+    """
+    marks = np.zeros(predictions.n_samples, np.uint8) if predictions.marks is None else predictions.marks.copy()
+    known = np.flatnonzero(predictions.labels != UNKNOWN)
+    marks[known[measured_samples(len(known))]] |= _MEASURED
+    empty = {name: sums for name, each in calibrators.items() if (sums := each.new_sums()) is not None}
+    if len(empty) < len(calibrators):
+        marks[subsample_of(predictions, random_state)] |= _SUBSAMPLE
+    predictions = predictions.with_marks(marks)
+    begin = partial(_begin, calibrators, empty)
+    ((_, empty),) = map_blocks(predictions, begin, numbers=[predictions.block_of(int(known[0]))], client=client)
+    while True:
+        work = partial(_gather, calibrators, empty)
+        gathered = merge_blocks(predictions, work, _Gathered.merge, report, client=client)
+        fits = Fits(predictions, calibrators, random_state, gathered)
+        wider = {
+            name: sums.covering(fits.sums(name, on_half=True)).covering(fits.sums(name, on_half=False))
+            for name, sums in empty.items()
+        }
+        if all(wider[name] is empty[name] for name in empty):
+            return fits
+        empty = wider
 
 
-def _copy(calibrator: Calibrator) -> Calibrator:
-    return type(calibrator)(**calibrator.get_params(deep=False))
+def _begin(calibrators: Mapping[str, Calibrator], empty: Mapping[str, FitSums], block: Block) -> dict[str, FitSums]:
+    """Sums without samples, prepared for data such as those of the first block with labels."""
+    labelled = block.predictions.labelled()
+    assert labelled.labels is not None
+    engine = _engine(labelled, calibrators)
+    return {
+        name: sums.prepared(engine.combined(calibrators[name].combine), labelled.labels) for name, sums in empty.items()
+    }
 
 
-def choose_subsample(predictions: BlockedPredictions, random_state: int) -> npt.NDArray[np.intp]:
+def first_half(predictions: BlockedPredictions, random_state: int) -> Marks:
+    """Marks of the first of the halves that :func:`veridical.evaluate` makes of the labelled samples."""
+    known = np.flatnonzero(predictions.labels != UNKNOWN)
+    groups = None if predictions.groups is None else predictions.groups[known]
+    values = skeleton((1, max(len(known), 1), 2), np.dtype(np.float32), "predictions")[:, : len(known)]
+    marks = np.zeros(predictions.n_samples, np.uint8)
+    marks[known[Predictions(values, groups=groups).split_indices(random_state=random_state)[0]]] = FIRST_HALF
+    return marks
+
+
+def subsample_of(predictions: BlockedPredictions, random_state: int) -> npt.NDArray[np.intp]:
     """At most 20,000 labelled samples, as many as fit into the memory of a block; the same for the same seed.
 
     Without labels, of all samples.
     """
     labels = predictions.labels
     known = np.arange(predictions.n_samples) if labels is None else np.flatnonzero(labels != UNKNOWN)
-    per_sample = predictions.n_sources * predictions.n_classes * predictions.result_dtype.itemsize
-    size = min(MOST_SAMPLES, max(predictions.block_memory // per_sample, 2))
+    size = most_in_memory(predictions)
     if size >= len(known):
         return known
     generator = np.random.default_rng([check_seed(random_state), len(known)])
     return np.sort(known[generator.choice(len(known), size, replace=False, shuffle=False)])
 
 
-def labelled_blocks(predictions: Any, labels: Any, kind: Kind | None, sources_axis: int | None) -> BlockedPredictions:
-    """Blocked predictions with labels."""
-    blocked = as_blocked(predictions, kind, sources_axis, labels)
-    if blocked.labels is None:
-        raise LabelError(LABELS_NEEDED)
-    return blocked
+def most_in_memory(predictions: BlockedPredictions) -> int:
+    """How many samples a subsample has at most."""
+    per_sample = predictions.n_sources * predictions.n_classes * predictions.result_dtype.itemsize
+    return int(min(MOST_SAMPLES, max(predictions.block_memory // per_sample, 2)))
 
 
 def fit(calibrator: Calibrator, X: Any, y: Any = None, *, progress: Progress | None = None) -> Calibrator:  # noqa: N803
-    """``calibrator.fit`` on blocked predictions: fitted in place."""
+    """``calibrator.fit`` over blocks: fitted in place."""
     calibrator.check_parameters()
-    blocked = labelled_blocks(X, y, None, None)
+    is_array = not isinstance(X, (BlockedPredictions, Predictions))
+    options: dict[str, Any] = {"kind": calibrator.kind, "sources_axis": calibrator.sources_axis} if is_array else {}
+    blocked = as_blocked(X, labels=y, needs_labels=True, **options)
     seed = getattr(calibrator, "random_state", None)
     seed = int(seed) if is_whole_number(seed) else 0
-    fitting = Fitting(blocked, {calibrator.name: calibrator}, seed)
-    fitting.run(progress)
-    fitted = fitting.fit(calibrator.name, on_part=False)
-    calibrator.__dict__.update(fitted.__dict__)
+    fits = fit_in_blocks(blocked, {calibrator.name: calibrator}, seed, Throughput(progress, "fit"))
+    calibrator.__dict__.update(fits.fitted(calibrator.name).__dict__)
     return calibrator

@@ -1,62 +1,77 @@
-"""Files as blocked predictions: their metadata are read and checked, their numbers are not."""
+"""Files, arrays and Dask arrays as blocked predictions: their facts are read and checked, their numbers are not."""
 
 from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from veridical._atomic import as_path
-from veridical._dispatch import STREAM_ABOVE
+from veridical._dispatch import STREAM_ABOVE, is_dask_array
 from veridical.blocks.blocked import BLOCK_MEMORY, BlockedPredictions, skeleton
-from veridical.blocks.readers import ArrayReader, NpyReader, Reader, ZarrReader
-from veridical.errors import FileFormatError, InvalidInputError, ParameterError, ShapeError, shown
+from veridical.blocks.readers import Reader, ZarrReader, reader_of
+from veridical.errors import FileFormatError, LabelError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
 from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.format_npy import map_npy
 from veridical.predictions.files.format_zarr import is_zarr, open_zarr
-from veridical.predictions.files.formats import read_labels
+from veridical.predictions.files.loading import predictions_of
 from veridical.predictions.inputs import check_sources_axis
-from veridical.predictions.validation import Kind
+from veridical.predictions.labels import LABELS_NEEDED
+from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 
 def as_blocked(
-    predictions: Any, kind: Kind | None = None, sources_axis: int | None = None, labels: Any = None
+    predictions: Any,
+    kind: InputKind | None = None,
+    sources_axis: int | None = None,
+    labels: Any = None,
+    *,
+    needs_labels: bool = False,
 ) -> BlockedPredictions:
-    """``predictions`` if they are blocked already; otherwise arrays, or Predictions in memory or mapped, in blocks."""
+    """``predictions`` if they are blocked already; otherwise files, arrays or Predictions, in blocks."""
     if isinstance(predictions, BlockedPredictions):
         if kind is not None and shown(kind) != shown(predictions.kind):
             raise ParameterError(f"kind={shown(kind)} contradicts the predictions, which hold {predictions.kind!r}.")
         if sources_axis is not None and shown(sources_axis) != "0":
             raise ParameterError("these predictions know which axis their sources are on; leave sources_axis out.")
-        return predictions if labels is None else predictions.with_labels(labels)
-    return open(predictions, labels, kind=kind, sources_axis=sources_axis)
+        blocked = predictions if labels is None else predictions.with_labels(labels)
+    else:
+        blocked = open(predictions, labels, kind=kind, sources_axis=sources_axis)
+    if needs_labels and blocked.labels is None:
+        raise LabelError(LABELS_NEEDED)
+    return blocked
 
 
 def open(
     path: Any,
     labels: Any = None,
     *,
-    kind: Kind | None = None,
+    kind: InputKind | None = None,
     sources_axis: int | None = None,
     block_memory: int = BLOCK_MEMORY,
+    default_kind: InputKind | None = None,
 ) -> BlockedPredictions:
     """Predictions that are read block by block: for files larger than memory.
 
     Parameters
     ----------
-    path : path, array of shape (S, N, L), or Predictions
-        A ``.npy`` file or a ``.zarr`` store; or an array, for example a memory map.
+    path : path, Predictions, array of shape (S, N, L), or Dask array of that shape
+        A ``.npy`` file or a ``.zarr`` store; or an array, for example a memory map.  Ids, groups and images of
+        Predictions, and of a store, are those of the blocks.
     labels : path or array of N labels, optional
         As in :func:`veridical.load`; they are held in memory, 8 bytes per sample.
     kind, sources_axis
         As in :func:`veridical.load`.
     block_memory : int
         Bytes for reading and computing, by default 256 MB: a block is a quarter of it.
+    default_kind : str, optional
+        The kind where neither the caller nor the file declares one; "probs" by default.
 
     Returns
     -------
@@ -77,14 +92,20 @@ def open(
     """
     if sources_axis is not None:
         check_sources_axis(sources_axis)
+    if kind is not None and not isinstance(path, Predictions):
+        check_choice(kind, INPUT_KINDS, "kind")
+    if is_dask_array(path):
+        from veridical.blocks.on_dask import open_dask_array
+
+        return open_dask_array(path, labels, kind, sources_axis)
+    if isinstance(path, (str, os.PathLike)):
+        return _open_file(as_path(path), labels, kind, sources_axis or 0, block_memory, default_kind)
     if isinstance(path, Predictions):
         whole = as_predictions(path, kind, sources_axis)
         whole = whole if labels is None else whole.with_labels(labels)
-        return BlockedPredictions(whole, ArrayReader(whole.values), block_memory)
-    if isinstance(path, (str, os.PathLike)):
-        return _open_file(as_path(path), labels, kind, sources_axis, block_memory)
-    whole = Predictions(path, labels, kind="probs" if kind is None else kind, sources_axis=sources_axis or 0)
-    return BlockedPredictions(whole, ArrayReader(whole.values), block_memory)
+    else:
+        whole = Predictions(path, labels, kind=kind or default_kind or "probs", sources_axis=sources_axis or 0)
+    return BlockedPredictions(whole, reader_of(whole.values), block_memory)
 
 
 def is_large(path: str | os.PathLike[str]) -> bool:
@@ -98,63 +119,49 @@ def is_large(path: str | os.PathLike[str]) -> bool:
 
 
 def _open_file(
-    path: Path, labels: Any, kind: Kind | None, sources_axis: int | None, block_memory: int
+    path: Path,
+    labels: Any,
+    kind: InputKind | None,
+    sources_axis: int,
+    block_memory: int,
+    default_kind: InputKind | None,
 ) -> BlockedPredictions:
     """A .npy file or a .zarr store."""
-    label_files = (Path(labels),) if isinstance(labels, (str, os.PathLike)) else ()
-    if label_files:
-        labels = read_labels(label_files[0])
     with reading(path, "predictions"):
         if is_zarr(path):
-            shape, dtype, reader, contents = _open_zarr(path, kind, sources_axis or 0)
+            array, contents = open_zarr(path, kind)
+            if len(array.shape) != 3:
+                raise ShapeError(f"{path} holds an array of shape {array.shape}; give (sources, samples, classes).")
+            if sources_axis not in (0, 1):
+                raise ParameterError(
+                    f"sources_axis is {shown(sources_axis)}; in a .zarr that is read in blocks it is 0 or 1."
+                )
         elif path.suffix.lower() == ".npy":
-            shape, dtype, reader = _open_npy(path, sources_axis or 0)
-            contents = Contents(np.empty(0), kind=declared_kind(path))
+            array, contents = map_npy(path), Contents(np.empty(0), kind=declared_kind(path))
         else:
             raise FileFormatError(
                 f"{path} is not a .npy file or .zarr store, which can be read in blocks; convert it with "
                 "veridical.save, or load it whole."
             )
-    facts = {name: getattr(contents, name) for name in ("source_names", "class_names", "sample_ids")}
-    settled = settle_kind(kind, contents.kind, path) or "probs"
-    if settled == "binary":
+    if (settle_kind(kind, contents.kind, path) or default_kind) == "binary":
         raise ParameterError(f"{path} holds probabilities of one class, which are not read in blocks; load them whole.")
-    try:
-        whole = skeleton(
-            shape, dtype, str(path), labels=contents.labels if labels is None else labels, kind=settled, **facts
-        )
-    except InvalidInputError as error:
-        if str(path) in str(error):
-            raise
-        raise type(error)(f"{path}: {error}") from error
-    whole.files = (path, *label_files)
+    contents = replace(contents, values=skeleton(array.shape, np.dtype(array.dtype), str(path)))
+    whole = predictions_of(contents, labels, str(path), kind=kind, sources_axis=sources_axis, default_kind=default_kind)
+    reader: Reader = (
+        reader_of(_as_samples(array, whole, sources_axis, path))
+        if isinstance(array, np.ndarray)
+        else ZarrReader(array, path, sources_axis)
+    )
     return BlockedPredictions(whole, reader, block_memory)
 
 
-def _open_zarr(
-    path: Path, kind: Kind | None, sources_axis: int
-) -> tuple[tuple[int, ...], np.dtype[Any], Reader, Contents]:
-    """Shape (S, N, L), dtype, reader, and what is beside the scores."""
-    array, contents = open_zarr(path, kind)
-    if len(array.shape) != 3:
-        raise ShapeError(f"{path} holds an array of shape {array.shape}; give (sources, samples, classes).")
-    if sources_axis not in (0, 1):
-        raise ParameterError(f"sources_axis is {shown(sources_axis)}; in a .zarr that is read in blocks it is 0 or 1.")
-    shape = [*array.shape]
-    shape[0], shape[sources_axis] = shape[sources_axis], shape[0]
-    return tuple(shape), np.dtype(array.dtype), ZarrReader(array, path, sources_axis), contents
-
-
-def _open_npy(path: Path, sources_axis: int) -> tuple[tuple[int, ...], np.dtype[Any], Reader]:
-    """Shape (S, N, L), dtype and reader of a file."""
-    array = map_npy(path)
-    if array.ndim == 2 and not sources_axis:
-        array = array[None]
+def _as_samples(array: Array, whole: Predictions, sources_axis: int, path: Path) -> Array:
+    """A mapped array as (S, N, L); no number of it is read."""
+    if sources_axis == 0 and array.flags.c_contiguous:
+        return array.reshape(whole.n_sources, whole.n_samples, whole.n_classes)
     if array.ndim != 3:
-        raise ShapeError(f"{path} holds an array of shape {array.shape}; give (sources, samples, classes).")
-    if sources_axis not in (0, 1, 2):
-        raise ParameterError(f"sources_axis is {shown(sources_axis)}; it is 0, 1 or 2.")
-    values = np.moveaxis(array, sources_axis, 0)
-    if sources_axis < 2 and array.flags.c_contiguous and array.dtype.isnative and isinstance(array, np.memmap):
-        return values.shape, array.dtype, NpyReader(path, array.offset, array.shape, array.dtype, sources_axis)
-    return values.shape, array.dtype, ArrayReader(values)
+        raise ShapeError(
+            f"{path} holds an array of shape {array.shape}; images are read in blocks in C order with their sources "
+            "first, shape (sources, images, height, width, classes): load it whole."
+        )
+    return np.moveaxis(array, sources_axis, 0)

@@ -43,6 +43,16 @@ class ArraySpec(NamedTuple):
     dtype: np.dtype[Any]
     samples_axis: int = 0
 
+    @classmethod
+    def of(cls, empty: Array, n_samples: int) -> ArraySpec:
+        """The array of ``n_samples`` samples that has this one for none."""
+        axis = empty.shape.index(0)
+        return cls((*empty.shape[:axis], n_samples, *empty.shape[axis + 1 :]), empty.dtype, axis)
+
+    def part(self, samples: slice) -> tuple[slice, ...]:
+        """Where some samples are in the array."""
+        return (*[slice(None)] * self.samples_axis, samples)
+
     @property
     def n_bytes(self) -> int:
         """Size of the numbers."""
@@ -95,11 +105,7 @@ class _ZarrFile:
         self._array = group[name]
 
     def write(self, start: int, values: Array) -> None:
-        samples = slice(start, start + values.shape[self.spec.samples_axis])
-        if self.spec.samples_axis == 0:
-            self._array[samples] = values
-        else:
-            self._array[:, samples] = values
+        self._array[self.spec.part(slice(start, start + values.shape[self.spec.samples_axis]))] = values
 
     def flush(self) -> None:
         """Chunks are files that were written and closed."""
@@ -144,7 +150,9 @@ class BlockOutput:
                 self.blocks_done: int = self._read_progress() if resume else 0
                 if not self.blocks_done:
                     self._start_anew()
+                self._finished: set[int] = set()
                 self._last_commit = time.monotonic()
+                self.place_of_arrays = self.arrays_path, self.specs, block_size
                 self._files = self._open(block_size)
             except BaseException:
                 self._lock.release()
@@ -202,17 +210,19 @@ class BlockOutput:
             )
         return done
 
-    def write(self, block: int, start: int, arrays: Mapping[str, Array]) -> None:
-        """Write the arrays of a block that begins at sample ``start``, and remember that it is finished."""
+    def write(self, start: int, arrays: Mapping[str, Array]) -> None:
+        """Write the arrays of a block that begins at sample ``start``."""
         self._lock.check()
         with _partial_is_kept(self.target):
             for name, file in self._files.items():
                 file.write(start, np.asarray(arrays[name]))
-        self.commit(block + 1)
 
-    def commit(self, blocks_done: int) -> None:
-        """Remember that so many blocks, from the first, are written; on the disk, every few seconds."""
-        self.blocks_done = blocks_done
+    def commit(self, block: int) -> None:
+        """Remember that a block is written; on the disk, every few seconds, how many are, from the first."""
+        self._finished.add(block)
+        while self.blocks_done in self._finished:
+            self._finished.remove(self.blocks_done)
+            self.blocks_done += 1
         if time.monotonic() - self._last_commit >= _SECONDS_BETWEEN_COMMITS:
             with _partial_is_kept(self.target):
                 self._commit()
@@ -226,8 +236,8 @@ class BlockOutput:
         write_atomically(self.folder / _PROGRESS, to_json(content).encode())
         self._last_commit = time.monotonic()
 
-    def finish(self, extra: Mapping[str, Array] | None = None, attributes: Mapping[str, Any] | None = None) -> None:
-        """Add small arrays and attributes, and give the result its name."""
+    def finish(self, extra: Mapping[str, Array]) -> None:
+        """Add small arrays, and give the result its name."""
         with _partial_is_kept(self.target):
             for file in self._files.values():
                 file.flush()
@@ -236,9 +246,9 @@ class BlockOutput:
             suffix = self.target.suffix.lower()
             result = self.arrays_path
             if suffix == ".zarr":
-                self._add_to_group(extra or {}, attributes or {})
+                self._add_to_group(extra)
             else:
-                for name, values in (extra or {}).items():
+                for name, values in extra.items():
                     np.save(self.arrays_path / f"{name}.npy", values)
             if suffix == ".npz":
                 result = self._zip()
@@ -246,7 +256,7 @@ class BlockOutput:
             move_into_place(result, self._place)
             shutil.rmtree(self.folder)
 
-    def _add_to_group(self, extra: Mapping[str, Array], attributes: Mapping[str, Any]) -> None:
+    def _add_to_group(self, extra: Mapping[str, Array]) -> None:
         group = require("zarr", "zarr", at_least=3).open_group(str(self.arrays_path), mode="a")
         for name, values in extra.items():
             if values.dtype.kind in "US":
@@ -256,8 +266,6 @@ class BlockOutput:
             group.create_array(name, shape=values.shape, chunks=chunks, dtype=values.dtype, overwrite=True)[...] = (
                 values
             )
-        for name, value in attributes.items():
-            group.attrs[name] = value
 
     def _zip(self) -> Path:
         path = self.folder / "arrays.npz"

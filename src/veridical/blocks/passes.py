@@ -1,33 +1,19 @@
-"""One pass over the blocks of predictions: errors name the sample of the whole, progress says how fast it goes."""
+"""One way over the blocks of predictions: ``map_blocks`` and ``merge_blocks``, in this process or on Dask workers."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from veridical._progress import Progress, check_progress
-from veridical.blocks.blocked import Block, BlockedPredictions
-from veridical.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from veridical.blocks.blocked import Block, BlockedPredictions
 
 _Result = TypeVar("_Result")
-
-_SAMPLE = re.compile(r"\bsample (\d+)\b")
-
-
-@contextmanager
-def global_samples(first: int) -> Iterator[None]:
-    """Errors about a sample of a block become errors about the sample of the whole; the block begins at ``first``."""
-    try:
-        yield
-    except InvalidInputError as error:
-        message = str(error)
-        renamed = _SAMPLE.sub(lambda match: f"sample {first + int(match[1])}", message)
-        if renamed == message:
-            raise
-        raise type(error)(renamed) from error
 
 
 class Throughput:
@@ -36,51 +22,100 @@ class Throughput:
     Parameters
     ----------
     progress : callable or None
-    predictions : BlockedPredictions
     what : str
         What is done to the blocks.
     n_passes, n_before : int
         How many passes there are, and how many of them are over.
     """
 
-    def __init__(
-        self,
-        progress: Progress | None,
-        predictions: BlockedPredictions,
-        what: str,
-        n_passes: int = 1,
-        n_before: int = 0,
-    ) -> None:
-        self._progress = check_progress(progress)
-        self._what = what
-        self._before = n_before * predictions.n_samples
-        self._total = n_passes * predictions.n_samples
-        self._bytes_per_sample = predictions.n_bytes / max(predictions.n_samples, 1)
-        self._start, self._first = time.monotonic(), 0
+    def __init__(self, progress: Progress | None, what: str = "", n_passes: int = 1, n_before: int = 0) -> None:
+        self._progress, self._what = check_progress(progress), what
+        self._n_passes, self._n_before = n_passes, n_before
 
-    def begin(self, done: int) -> None:
-        """The pass starts, with ``done`` samples finished earlier."""
-        self._start, self._first = time.monotonic(), done
+    def begin(self, predictions: BlockedPredictions, done: int = 0) -> None:
+        """A pass starts, with ``done`` samples finished earlier."""
+        self._before, self._total = (n * predictions.n_samples for n in (self._n_before, self._n_passes))
+        self._bytes_per_sample = predictions.n_bytes / max(predictions.n_samples, 1)
+        self._start, self._first, self._done = time.monotonic(), done, done
         self._progress(self._before + done, self._total, self._what)
 
-    def update(self, done: int) -> None:
-        """So many samples are finished."""
+    def add(self, n_samples: int) -> None:
+        """So many samples more are finished."""
+        self._done += n_samples
         seconds = max(time.monotonic() - self._start, 1e-9)
-        rate = (done - self._first) * self._bytes_per_sample / seconds
-        self._progress(self._before + done, self._total, f"{self._what}, {rate / 1e6:,.0f} MB/s")
+        rate = (self._done - self._first) * self._bytes_per_sample / seconds
+        self._progress(self._before + self._done, self._total, f"{self._what}, {rate / 1e6:,.0f} MB/s")
 
 
-def run_pass(
-    predictions: BlockedPredictions, work: Callable[[Block], _Result], report: Throughput, *, first: int = 0
-) -> Iterator[tuple[Block, _Result]]:
-    """``work`` of every block from number ``first``, in order; a block is reported after the caller has used it.
+def map_blocks(
+    predictions: BlockedPredictions,
+    work: Callable[[Block], _Result],
+    report: Throughput | None = None,
+    *,
+    numbers: Sequence[int] | None = None,
+    client: Any = None,
+) -> Iterator[tuple[int, _Result]]:
+    """Number and ``work`` of each block as it is finished; it is reported after the caller has used it.
 
-    At the end, what was read must be what was opened.
+    In this process they come in order, and the next block is read meanwhile; with a Dask client, and for Dask arrays,
+    tasks read their blocks themselves.  At the end, what was read must be what was opened.
     """
-    report.begin(min(first * predictions.block_size, predictions.n_samples))
-    for block in predictions.blocks(first, reuse=True):
-        with global_samples(block.start):
-            result = work(block)
-        yield block, result
-        report.update(block.stop)
+    numbers = range(predictions.n_blocks) if numbers is None else numbers
+    report = report or Throughput(None)
+    report.begin(predictions, predictions.edges[numbers[0]] if numbers else predictions.n_samples)
+    results: Iterator[tuple[int, _Result]]
+    if client is None and not predictions.reader.is_lazy:
+        results = ((block.number, work(block)) for block in read_ahead(predictions, numbers, reuse=True))
+    else:
+        from veridical.blocks.on_dask import results_on_dask
+
+        results = results_on_dask(predictions, work, numbers, client)
+    for number, result in results:
+        yield number, result
+        samples = predictions.samples_of(number)
+        report.add(samples.stop - samples.start)
     predictions.check_unchanged()
+
+
+def merge_blocks(
+    predictions: BlockedPredictions,
+    work: Callable[[Block], _Result],
+    merge: Callable[[_Result, _Result], _Result],
+    report: Throughput | None = None,
+    *,
+    client: Any = None,
+) -> _Result:
+    """``work`` of all blocks, merged in their order; workers send back one result."""
+    if client is None and not predictions.reader.is_lazy:
+        return reduce(merge, (result for _, result in map_blocks(predictions, work, report)))
+    from veridical.blocks.on_dask import merge_on_dask
+
+    report = report or Throughput(None)
+    report.begin(predictions)
+    total: _Result = merge_on_dask(predictions, work, merge, client, report)
+    predictions.check_unchanged()
+    return total
+
+
+def read_ahead(predictions: BlockedPredictions, numbers: Sequence[int], *, reuse: bool = False) -> Iterator[Block]:
+    """Some blocks, the next one read while the caller works on this one.
+
+    With ``reuse`` the memory of a block is used again for the next but one: keep nothing of it.
+    """
+    if not numbers:
+        return
+    reader = predictions.reader
+    memories = [reader.allocate(predictions.block_size) for _ in range(2)] if reuse else []
+
+    def fetch(place: int) -> Block:
+        facts = predictions.facts_of(numbers[place])
+        memory = memories[place % 2][:, : facts.stop - facts.start] if reuse else None
+        return facts.block(reader.read(facts.start, facts.stop, memory))
+
+    with ThreadPoolExecutor(1, thread_name_prefix="reader") as pool:
+        ahead: Future[Block] = pool.submit(fetch, 0)
+        for place in range(len(numbers)):
+            block = ahead.result()
+            if place + 1 < len(numbers):
+                ahead = pool.submit(fetch, place + 1)
+            yield block

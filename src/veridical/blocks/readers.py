@@ -5,11 +5,13 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
+from veridical._lazy import require
 from veridical.blocks.identity import identity_of_array, identity_of_path
 from veridical.errors import CorruptFileError, FileFormatError
 from veridical.predictions.files.format_zarr import read_zarr_part
@@ -19,37 +21,37 @@ from veridical.predictions.validation import Array
 _MOST_AT_ONCE = 1 << 28
 
 
-class Reader(Protocol):
+class Reader:
     """Reads samples of all sources."""
 
     #: Blocks hold a multiple of so many samples where they can: what is stored together is read once.
-    granularity: int
-
-    def allocate(self, n_samples: int) -> Array:
-        """Memory (S, n, L) for blocks of at most so many samples."""
-
-    def read(self, start: int, stop: int, out: Array) -> None:
-        """Fill ``out`` (S, stop - start, L) with the samples from ``start`` to ``stop``."""
+    granularity = 1
+    #: Whether another process can read the same data: the reader is pickled as the name of a file.
+    is_shared = True
+    #: Whether nothing is read before Dask computes it.
+    is_lazy = False
+    #: Where blocks begin and the last one ends, where the data decide that.
+    edges: list[int] | None = None
 
     def identity(self) -> list[Any]:
         """What tells this data, as it is now, from others, ready for JSON; the name of a file comes first."""
+        raise NotImplementedError
+
+    def allocate(self, n_samples: int) -> Array:
+        """Memory (S, n, L) for blocks of at most so many samples, in the layout of the file."""
+        raise NotImplementedError
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Array:
+        """The samples from ``start`` to ``stop``, (S, stop - start, L), in ``out`` if that is passed."""
+        out = self.allocate(stop - start) if out is None else out
+        self._fill(start, stop, out)
+        return out
+
+    def _fill(self, start: int, stop: int, out: Array) -> None:
+        raise NotImplementedError
 
 
-class Opened(NamedTuple):
-    """Where a block comes from, for a worker to open: never the numbers themselves."""
-
-    path: str
-    format: str
-    offset: int
-    shape: tuple[int, ...]
-    dtype: str
-    sources_axis: int
-    array: str = ""
-    #: Of the content, so that a worker that has opened a file does not take it for the one that replaces it.
-    content: str = ""
-
-
-class NpyReader:
+class NpyReader(Reader):
     """Reads a C-ordered .npy file by position, without a map.
 
     A map of a file that another program truncates ends the interpreter with SIGBUS; a read that comes back short is an
@@ -66,8 +68,6 @@ class NpyReader:
     sources_axis : {0, 1}
     """
 
-    granularity = 1
-
     def __init__(
         self, path: Path, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], sources_axis: int
     ) -> None:
@@ -77,6 +77,10 @@ class NpyReader:
         weakref.finalize(self, os.close, self._file)
         self._opened = self._status()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        sources_axis = 0 if self._sources_first else 1
+        return NpyReader, (self.path.resolve(), self._offset, self._shape, self._dtype, sources_axis)
+
     def _status(self) -> tuple[int, int]:
         status = os.fstat(self._file)
         return status.st_size, status.st_mtime_ns
@@ -85,11 +89,6 @@ class NpyReader:
         """That of the file, and the order of its axes."""
         return [*identity_of_path(self.path), self._sources_first]
 
-    def opened(self) -> Opened:
-        """What another process needs to open the same file."""
-        path = str(self.path.resolve())
-        return Opened(path, "npy", self._offset, self._shape, self._dtype.str, 0 if self._sources_first else 1)
-
     def allocate(self, n_samples: int) -> Array:
         """In the layout of the file, seen as (S, n, L)."""
         first, second, third = self._shape
@@ -97,7 +96,7 @@ class NpyReader:
             return np.empty((first, n_samples, third), self._dtype)
         return np.empty((n_samples, second, third), self._dtype).swapaxes(0, 1)
 
-    def read(self, start: int, stop: int, out: Array) -> None:
+    def _fill(self, start: int, stop: int, out: Array) -> None:
         """One stretch of the file for each source, or one for all where samples come first."""
         size, changed = self._status()
         if size < self._opened[0]:
@@ -108,12 +107,12 @@ class NpyReader:
             )
         row = self._shape[2] * self._dtype.itemsize
         if not self._sources_first:
-            self._fill(out.swapaxes(0, 1), self._offset + start * self._shape[1] * row)
+            self._read_at(out.swapaxes(0, 1), self._offset + start * self._shape[1] * row)
             return
         for s, source in enumerate(out):
-            self._fill(source, self._offset + (s * self._shape[1] + start) * row)
+            self._read_at(source, self._offset + (s * self._shape[1] + start) * row)
 
-    def _fill(self, target: Array, position: int) -> None:
+    def _read_at(self, target: Array, position: int) -> None:
         view = target.data.cast("B")
         while len(view):
             n_read = os.preadv(self._file, [view[:_MOST_AT_ONCE]], position)
@@ -128,10 +127,10 @@ class NpyReader:
         )
 
 
-class ArrayReader:
+class ArrayReader(Reader):
     """Copies samples from an array (S, N, L) in memory or mapped."""
 
-    granularity = 1
+    is_shared = False
 
     def __init__(self, array: Array) -> None:
         self._array = array
@@ -142,7 +141,7 @@ class ArrayReader:
         """That of the mapped file, and which part of it is the array; or that of numbers in memory."""
         if self._map is None:
             return identity_of_array(self._array)
-        place = self._array.__array_interface__["data"][0] - self._map.__array_interface__["data"][0]
+        place = _address(self._array) - _address(self._map)
         return [*identity_of_path(Path(str(self._map.filename))), place, list(self._array.strides)]
 
     def allocate(self, n_samples: int) -> Array:
@@ -150,7 +149,7 @@ class ArrayReader:
         n_sources, _, n_classes = self._array.shape
         return np.empty((n_sources, n_samples, n_classes), self._array.dtype.newbyteorder("="))
 
-    def read(self, start: int, stop: int, out: Array) -> None:
+    def _fill(self, start: int, stop: int, out: Array) -> None:
         """Copy, and let the pages of a map go, which would count as memory of this process."""
         if self._map is not None and os.stat(str(self._map.filename)).st_size < self._size:
             raise CorruptFileError(
@@ -163,7 +162,7 @@ class ArrayReader:
             pages.madvise(mmap.MADV_DONTNEED)
 
 
-class ZarrReader:
+class ZarrReader(Reader):
     """Decodes the chunks of a Zarr array (S, N, L)."""
 
     def __init__(self, array: Any, path: Path, sources_axis: int) -> None:
@@ -171,15 +170,13 @@ class ZarrReader:
         chunk = getattr(array, "shards", None) or array.chunks
         self.granularity = int(chunk[1 - sources_axis])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        content = str(self.identity())  # a worker does not take what it has opened for what replaced it
+        return _open_again, (self._path.resolve(), str(self._array.path), self._axis, content)
+
     def identity(self) -> list[Any]:
         """That of the store, with every chunk, and the order of its axes."""
         return [*identity_of_path(self._path), self._axis]
-
-    def opened(self) -> Opened:
-        """What another process needs to open the same store."""
-        array = self._array
-        shape, dtype = tuple(map(int, array.shape)), np.dtype(array.dtype).str
-        return Opened(str(self._path.resolve()), "zarr", 0, shape, dtype, self._axis, str(array.path))
 
     def allocate(self, n_samples: int) -> Array:
         """In the order of the array's axes, seen as (S, n, L)."""
@@ -187,7 +184,7 @@ class ZarrReader:
         shape[1 - self._axis] = n_samples
         return np.empty(shape, np.dtype(self._array.dtype).newbyteorder("=")).swapaxes(0, self._axis)
 
-    def read(self, start: int, stop: int, out: Array) -> None:
+    def _fill(self, start: int, stop: int, out: Array) -> None:
         """Decode the chunks of these samples; a missing or damaged chunk is named by its samples."""
         sizes = [slice(0, size) for size in self._array.shape]
         sizes[1 - self._axis] = slice(start, stop)
@@ -199,6 +196,30 @@ class ZarrReader:
                 f"{self._path}: samples {start} to {stop - 1} cannot be read ({reason}); write the store again."
             ) from error
         out[...] = block.swapaxes(0, self._axis)
+
+
+@lru_cache(maxsize=8)
+def _open_again(path: Path, array: str, sources_axis: int, content: str) -> ZarrReader:
+    zarr = require("zarr", "zarr", at_least=3)
+    root = zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")
+    return ZarrReader(root[array] if array else root, path, sources_axis)
+
+
+def reader_of(values: Array) -> Reader:
+    """The reader of an array (S, N, L): by position where it is a run of a mapped file."""
+    file = mapped_file(values)
+    if file is not None and values.dtype.isnative:
+        offset = file.offset + _address(values) - _address(file)
+        for sources_axis in (0, 1):
+            stored = values.swapaxes(0, sources_axis)
+            if stored.flags.c_contiguous:
+                return NpyReader(Path(str(file.filename)), offset, stored.shape, values.dtype, sources_axis)
+    return ArrayReader(values)
+
+
+def _address(array: Array) -> int:
+    place: int = array.__array_interface__["data"][0]
+    return place
 
 
 def mapped_file(array: Any) -> np.memmap[Any, Any] | None:

@@ -42,6 +42,7 @@ from veridical.predictions.inputs import check_sources_axis
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
 
 if TYPE_CHECKING:
+    from veridical.calibrate.fit_sums import FitSums
     from veridical.metrics import CalibrationState
 
 
@@ -171,13 +172,13 @@ class Calibrator(ParametersAsFields):
 
         Only methods that need nothing but confidences and outcomes can: histogram, isotonic, platt and spline.
         """
-        from veridical.calibrate.state_fit import fit_from_state
+        fits = importlib.import_module("veridical.calibrate.fit_sums")
+        return fits.fit_from_state(self, state, n_classes, n_sources, source_names)  # type: ignore[no-any-return]
 
-        return fit_from_state(self, state, n_classes, n_sources, source_names)
-
-    def fits_pairs(self) -> bool:
-        """Whether the fit needs only (confidence, correct) pairs, so that :meth:`fit_state` can do it."""
-        return type(self)._fit_pairs is not Calibrator._fit_pairs and not COMBINERS[self.combine].has_weights
+    def new_sums(self) -> FitSums | None:
+        """What a fit over blocks adds up, without samples; None where it needs the samples themselves."""
+        has_pairs = type(self)._fit_pairs is not Calibrator._fit_pairs and not COMBINERS[self.combine].has_weights
+        return importlib.import_module("veridical.calibrate.fit_sums").PairSums() if has_pairs else None
 
     def remember(self, predictions: Predictions, confidence: Floats | None = None, hv: Array | None = None) -> None:
         """Keep what the data of the fit looked like; ``confidence`` of the mean and ``hv`` as far as they are known."""
@@ -311,8 +312,6 @@ class Calibrator(ParametersAsFields):
 
     def _check_state(self) -> None:
         """Raise ValueError where a restored state is none that a fit leaves behind."""
-
-    # What is shared -----------------------------------------------------------------------------------------------
 
     def _predictions(self, values: Any, kind: InputKind | None = None) -> Predictions:
         """``values`` as predictions; ``kind`` is that of arrays, by default the parameter."""

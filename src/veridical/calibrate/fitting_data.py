@@ -12,6 +12,7 @@ from veridical.combine.base import Mean
 from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
 from veridical.errors import ShiftedDataWarning, warn_caller
 from veridical.predictions import Predictions
+from veridical.predictions.validation import Array
 
 #: Enough samples to see a difference that matters.
 _MOST_SAMPLES = 2000
@@ -51,16 +52,16 @@ class FittingData:
 
         ``confidence`` of the mean and ``hv`` are those of all samples, if the caller has them already.
         """
-        step = slice(None, None, -(-predictions.n_samples // _MOST_SAMPLES))
-        some = predictions.flat().select(samples=step)
-        sources = SourcesInMemory(some, AbsentSkipped(n_threads))
-        if confidence is None:
-            means = _mean_and_spread(Mean().combine_in_memory(sources).probs.max(axis=1))
-        else:
-            means = _mean_and_spread(confidence[step])
-        if predictions.n_sources > 1:
-            means += _mean_and_spread(sources.kept_truth.hv if hv is None else hv[step])
-        return cls(some.n_samples, *means)
+        step = measured_samples(predictions.n_samples)
+        known = {"confidence": confidence, "hv": hv}
+        known = {name: values if values is None else values[step] for name, values in known.items()}
+        return cls.of_measurements(measure(predictions.flat().select(samples=step), n_threads, **known))
+
+    @classmethod
+    def of_measurements(cls, measured: Array) -> FittingData:
+        """The means and deviations of what :func:`measure` gave for some samples."""
+        means_and_spreads = np.stack([measured.mean(axis=1), measured.std(axis=1)], axis=1)
+        return cls(measured.shape[1], *means_and_spreads.ravel().tolist())
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -79,16 +80,30 @@ class FittingData:
         return cls(**content)
 
 
-def _mean_and_spread(values: Any) -> list[float]:
-    numbers = np.asarray(values, np.float64)
-    return [float(numbers.mean()), float(numbers.std())]
+def measured_samples(n_samples: int) -> slice:
+    """The samples of so many that are measured."""
+    return slice(None, None, max(-(-n_samples // _MOST_SAMPLES), 1))
+
+
+def measure(predictions: Predictions, n_threads: int | None = None, *, confidence: Any = None, hv: Any = None) -> Array:
+    """(2, N) confidence of the mean and HV, where the caller does not have them; (1, N) of one source."""
+    sources = SourcesInMemory(predictions, AbsentSkipped(n_threads))
+    rows = [Mean().combine_in_memory(sources).probs.max(axis=1) if confidence is None else confidence]
+    if predictions.n_sources > 1:
+        rows.append(sources.kept_truth.hv if hv is None else hv)
+    return np.array(rows, np.float64)
 
 
 def warn_about_shift(fitted: FittingData | None, predictions: Predictions, n_threads: int | None = None) -> None:
     """Warn if predictions are far more or less confident, or disagree far more or less, than those of the fit."""
-    if fitted is None or predictions.n_samples < _LEAST_SAMPLES:
+    if fitted is not None and predictions.n_samples >= _LEAST_SAMPLES:
+        warn_about_difference(fitted, FittingData.of(predictions, n_threads))
+
+
+def warn_about_difference(fitted: FittingData, new: FittingData) -> None:
+    """The same of data that are measured already."""
+    if new.n_samples < _LEAST_SAMPLES:
         return
-    new = FittingData.of(predictions, n_threads)
     differences = []
     shift = abs(new.confidence - fitted.confidence)
     error = _standard_error(new.confidence_spread, new.n_samples, fitted.confidence_spread, fitted.n_samples)

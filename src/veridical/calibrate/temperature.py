@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,15 +14,19 @@ from veridical._parallel import run_blocks
 from veridical.calibrate.base import Calibrator
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.in_memory import over_rows, row_blocks
+from veridical.combine.registry import COMBINERS
 from veridical.combine.state_checks import check_array, check_number
 from veridical.errors import NotConvergedWarning, warn_caller
 from veridical.predictions.validation import Array, check_choice
+
+if TYPE_CHECKING:
+    from veridical.calibrate.fit_sums import FitSums
 
 LOSSES = ("nll", "mse")
 #: Probabilities below this have no logarithm worth trusting.
 SMALLEST_PROBABILITY = 1e-20
 #: Temperatures are searched for between 1/50 and 50.
-_LARGEST = math.log(50.0)
+LARGEST = math.log(50.0)
 #: A derivative of the mean loss by ln T below this promises nothing.
 FLAT = 1e-6
 #: Of more numbers than this, logarithms are kept in single precision: their rounding averages out.
@@ -108,11 +112,11 @@ def search_temperature(
         return 1.0, True
     near, step = 0.0, -math.copysign(0.25, slope)
     while True:
-        far = float(np.clip(near + step, -_LARGEST, _LARGEST))
+        far = float(np.clip(near + step, -LARGEST, LARGEST))
         far_value, far_slope = _loss_and_slope(far, *data)
         if far_slope * slope <= 0.0:
             break
-        if abs(far) == _LARGEST:
+        if abs(far) == LARGEST:
             return math.exp(-far) if far_value <= value_at_one else 1.0, False
         near, step = far, 2 * step
     best = zero_between(_slope, min(near, far), max(near, far), *data, tolerance=tolerance)
@@ -188,12 +192,19 @@ class Temperature(Calibrator):
         compiled = self.small_inputs_compiled
         return scaled_probabilities(combined.probs, self.temperature_, self.n_threads, compiled=compiled)
 
+    def new_sums(self) -> FitSums | None:
+        """The loss at several temperatures, where that is all that is fitted."""
+        from veridical.calibrate.temperature_sums import TemperatureSums
+
+        is_all = type(self)._fit is Temperature._fit and not COMBINERS[self.combine].has_weights
+        return TemperatureSums(self.loss, self.n_threads) if is_all else None
+
     def check_parameters(self) -> None:
         super().check_parameters()
         check_choice(self.loss, LOSSES, "loss")
 
     def _check_state(self) -> None:
-        furthest = math.exp(_LARGEST) * (1 + 1e-9)
+        furthest = math.exp(LARGEST) * (1 + 1e-9)
         check_number(self.temperature_, "temperature_", 1 / furthest, furthest)
 
 

@@ -172,7 +172,7 @@ def workers_client(workers: int | None) -> Iterator[Any]:
     if workers is None:
         yield None
         return
-    from veridical.blocks.cluster import local_client
+    from veridical.blocks.on_dask import local_client
 
     with local_client(workers) as client:
         yield client
@@ -194,15 +194,16 @@ def read_in_blocks(
         if block_memory is not None or workers is not None:
             raise ParameterError("one .npy or .zarr of all sources is read in blocks, and there are several files.")
     elif block_memory is not None or workers is not None or (options["kind"] != "labels" and is_large(pred)):
-        kind: Any = options.pop("kind") or default_kind
+        kind: Any = options.pop("kind")
         sources_axis = options.pop("sources_axis")
         if any(value not in (None, False) for value in options.values()):
             raise ParameterError(
                 "predictions that are read in blocks have no --class-axis, no --groups column, no columns of a table "
                 "and no --renormalize."
             )
-        memory = {} if block_memory is None else {"block_memory": block_memory}
-        return open_in_blocks(pred, labels, kind=kind, sources_axis=sources_axis, **memory)
+        memory: dict[str, Any] = {} if block_memory is None else {"block_memory": block_memory}
+        kinds = {"kind": kind, "default_kind": default_kind}
+        return open_in_blocks(pred, labels, sources_axis=sources_axis, **kinds, **memory)
     return read(pred, labels, default_kind=default_kind, **options)
 
 

@@ -348,18 +348,18 @@ def _exact_labels(predictions: Predictions, samples: npt.NDArray[np.intp]) -> np
 
 def reject_sample(predictions: Predictions, sample: int, *, skip_missing: bool) -> NoReturn:
     """Raise the error of an invalid sample: the first source that is absent or not a distribution."""
-    rows = [source[sample] for source in predictions]
+    rows, number = [source[sample] for source in predictions], predictions.sample_number(sample)
     absent = [bool(np.isnan(row).all()) for row in rows]
     off = [0.0 if absent[s] else _distance_from_one(row, predictions) for s, row in enumerate(rows)]
     if any(absent) and not skip_missing:
         wrong = absent.index(True)
         if not any(distance > predictions.sum_tolerance for distance in off[:wrong]):
-            reject_missing_prediction(predictions.source_name(wrong), sample)
+            reject_missing_prediction(predictions.source_name(wrong), number)
     if all(absent):
-        reject_sample_without_sources(sample)
+        reject_sample_without_sources(number)
     # Sums are not rounded alike everywhere: where none is too far off, it is the one that is furthest.
     wrong = next((s for s, distance in enumerate(off) if distance > predictions.sum_tolerance), int(np.argmax(off)))
-    what = f"{predictions.source_name(wrong)}, sample {sample}"
+    what = f"{predictions.source_name(wrong)}, sample {number}"
     reject_row(rows[wrong], predictions.kind, what, predictions.sum_tolerance)
 
 

@@ -16,7 +16,7 @@ from veridical.calibrate.fitting_data import warn_about_shift
 from veridical.calibrate.matching import order_of_fit
 from veridical.calibrate.registry import check_calibrator
 from veridical.evaluation.calibrated_files import check_calibrated_target, write_calibrated
-from veridical.predictions import as_predictions
+from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import Array, InputKind
 
 
@@ -121,14 +121,18 @@ def apply_calibrator(
         sources = calibrator.new_predictions(predictions)
     else:
         sources = as_predictions(predictions, kind, sources_axis)
-    order = order_of_fit(calibrator, sources)
-    if order is None:
-        probs, confidence, prediction = calibrator.predict_all(sources)
-    else:
-        probs, confidence, prediction = calibrator.predict_all(sources.in_class_order(order))
-        columns = np.array([order.index(name) for name in sources.class_names or ()])
-        probs, prediction = probs[..., columns], np.argsort(columns)[prediction]
+    probs, confidence, prediction = calibrated_arrays(calibrator, sources)
     warn_about_shift(getattr(calibrator, "fitting_data_", None), sources, calibrator.n_threads)
     labels = None if sources.labels is None else sources.in_sample_shape(sources.labels)
     ids, groups = sources.sample_ids, sources.groups
     return Calibrated(probs, confidence, prediction, labels, sources.class_names, sources.files, ids, groups)
+
+
+def calibrated_arrays(calibrator: Calibrator, sources: Predictions) -> tuple[Array, Array, Array]:
+    """Distributions, confidences and labels in the order of the classes of ``sources``, matched by name."""
+    order = order_of_fit(calibrator, sources)
+    if order is None:
+        return calibrator.predict_all(sources)
+    probs, confidence, prediction = calibrator.predict_all(sources.in_class_order(order))
+    columns = np.array([order.index(name) for name in sources.class_names or ()])
+    return probs[..., columns], confidence, np.argsort(columns)[prediction]

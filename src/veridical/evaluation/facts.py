@@ -90,11 +90,15 @@ def labelled(predictions: Any, labels: Any, kind: InputKind | None, sources_axis
     n_sources, n_samples = labelled_predictions.n_sources, labelled_predictions.n_samples
     if n_samples == 0:
         raise ShapeError("there are no samples to score; at least one is needed.")
-    n_absent = int((~labelled_predictions.present()).sum())
+    warn_of_absent(int((~labelled_predictions.present()).sum()), n_sources * n_samples)
+    return labelled_predictions
+
+
+def warn_of_absent(n_absent: int, n_predictions: int) -> None:
+    """Say how many predictions of labelled samples are absent, if any are."""
     if n_absent:
         warnings.warn(
-            f"{n_absent:,} of {n_sources * n_samples:,} predictions are absent (rows of NaN) and left out.",
+            f"{n_absent:,} of {n_predictions:,} predictions are absent (rows of NaN) and left out.",
             AbsentSourceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    return labelled_predictions

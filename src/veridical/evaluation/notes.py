@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from veridical.calibrate.fitting_data import FittingData
 from veridical.errors import LabelError
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.methods import Method
+from veridical.metrics.sample import Labels
 from veridical.predictions import Predictions
 from veridical.predictions.classes import UNKNOWN
 
@@ -41,19 +43,53 @@ def notes_on(engine: Engine, methods: Sequence[Method | None]) -> tuple[str, ...
 
 def label_order_notes(engine: Engine) -> tuple[str, ...]:
     """That labels may be in another order: accuracy is that of chance although sources agree; empty otherwise."""
-    predictions, labels = engine.predictions, engine.predictions.labels
-    if labels is None or predictions.n_labelled < _LEAST_SAMPLES:
+    if engine.predictions.labels is None or engine.predictions.n_labelled < _LEAST_SAMPLES:
         return ()
+    counts = label_counts(engine)
+    return label_order_note(*counts, *source_counts(engine)) if _above_chance(*counts) <= 0 else ()
+
+
+def label_counts(engine: Engine) -> tuple[Any, Labels, Labels]:
+    """How many labels of the mean are right, and how often each class is named by the mean and by the labels."""
+    labels, n_classes = engine.predictions.labels, engine.predictions.n_classes
+    assert labels is not None
     known = labels != UNKNOWN
     named, truth = engine.combined("mean").prediction[known], labels[known]
-    shares = (np.bincount(column, minlength=predictions.n_classes) / len(truth) for column in (named, truth))
-    accuracy, chance = float((named == truth).mean()), float(np.dot(*shares))
-    margin = _STANDARD_ERRORS * math.sqrt(chance * (1 - chance) / len(truth))
-    if predictions.n_sources < 2 and accuracy < chance - 2 * margin:
-        return (f"Accuracy is {accuracy:.1%}, far below chance ({chance:.1%}): {_QUESTION}",)
-    if predictions.n_sources < 2 or accuracy > chance + margin:
+    return (named == truth).sum(), np.bincount(named, minlength=n_classes), np.bincount(truth, minlength=n_classes)
+
+
+def source_counts(engine: Engine) -> tuple[Labels, Labels, Labels]:
+    """For each pair of sources, on how many samples both name the same label and are present; how often each class."""
+    labels = engine.source_labels
+    pairs = [((a == b) & (a >= 0), (a >= 0) & (b >= 0)) for a, b in combinations(labels, 2)]
+    equal, shared = (np.array([pair[k].sum() for pair in pairs], np.int64) for k in range(2))
+    return equal, shared, np.bincount(labels[labels >= 0], minlength=engine.predictions.n_classes)
+
+
+def _chance(named: Labels, truth: Labels) -> float:
+    return float(np.dot(named / truth.sum(), truth / truth.sum()))
+
+
+def _above_chance(n_right: int, named: Labels, truth: Labels) -> float:
+    """By how many margins of chance accuracy is above it; at most 0 where it is not."""
+    chance, n_samples = _chance(named, truth), int(truth.sum())
+    margin = _STANDARD_ERRORS * math.sqrt(chance * (1 - chance) / n_samples)
+    return (n_right / n_samples - chance - margin) / max(margin, 1e-300)
+
+
+def label_order_note(
+    n_right: int, named: Labels, truth: Labels, equal: Labels, shared: Labels, classes: Labels
+) -> tuple[str, ...]:
+    """The note of :func:`label_order_notes`, from counts over the samples, which add up."""
+    above = _above_chance(n_right, named, truth)
+    if above > 0 or truth.sum() < _LEAST_SAMPLES:
         return ()
-    agreement, by_chance = _agreement(engine)
+    accuracy = n_right / truth.sum()
+    if not len(shared):  # one source
+        far = f"Accuracy is {accuracy:.1%}, far below chance ({_chance(named, truth):.1%}): {_QUESTION}"
+        return (far,) if above < -3 else ()
+    agreement = float(np.mean(equal[shared > 0] / shared[shared > 0])) if shared.any() else 0.0
+    by_chance = float(np.square(classes / max(classes.sum(), 1)).sum())
     if agreement - by_chance < _LEAST_AGREEMENT * (1 - by_chance) or by_chance == 1:
         return ()
     return (
@@ -66,15 +102,6 @@ def check_label_order(predictions: Predictions) -> None:
     """Refuse predictions whose labels seem to be in another order."""
     for note in label_order_notes(Engine(predictions).labelled):
         raise LabelError(f"{note}  Nothing was written.")
-
-
-def _agreement(engine: Engine) -> tuple[float, float]:
-    """How often two sources name the same label, on average; and how often they would by chance."""
-    labels = engine.source_labels
-    pairs = [(a == b)[(a >= 0) & (b >= 0)] for a, b in combinations(labels, 2)]
-    present = labels[labels >= 0]
-    shares = np.bincount(present, minlength=engine.predictions.n_classes) / max(len(present), 1)
-    return float(np.mean([pair.mean() for pair in pairs if len(pair)] or [0.0])), float(np.square(shares).sum())
 
 
 def _was_fitted_on(calibrator: Calibrator, engine: Engine) -> bool:

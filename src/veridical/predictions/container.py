@@ -17,7 +17,7 @@ from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.inputs import read_scores
 from veridical.predictions.labels import Samples, resolve_labels
 from veridical.predictions.sample_ids import check_groups, check_sample_ids, check_sample_shape
-from veridical.predictions.splitting import split_groups, split_samples
+from veridical.predictions.splitting import SELECTION, check_selection, split_groups, split_samples
 from veridical.predictions.sums import tolerance_of
 from veridical.predictions.validation import (
     INPUT_KINDS,
@@ -31,8 +31,6 @@ from veridical.predictions.validation import (
     result_dtype,
 )
 from veridical.predictions.votes import vectors_of_votes
-
-_SELECTION = "give a slice, a list of indices or a mask"
 
 
 class Predictions:
@@ -126,6 +124,8 @@ class Predictions:
         self.groups: Array | None = check_groups(groups, self.sample_shape)
         self.labels: npt.NDArray[np.int64] | None = self._resolve(labels)
         self.files: tuple[Path, ...] = ()
+        #: Number of the first sample, for messages: blocks of larger predictions count as the whole does.
+        self.first_sample = 0
         #: The predictions that these labelled samples were taken from, and where they are among them.
         self._origin: tuple[Predictions, npt.NDArray[np.intp]] | None = None
 
@@ -179,6 +179,13 @@ class Predictions:
         s = check_integer(s, "a source", 0, self.n_sources - 1)
         return f"source {s}" if self.source_names is None else f"source {s} ({self.source_names[s]})"
 
+    def sample_number(self, n: int) -> int:
+        """The number of sample ``n`` in messages: that in the whole, of labelled samples and of blocks."""
+        if self._origin is None:
+            return self.first_sample + n
+        whole, places = self._origin
+        return whole.sample_number(int(places[n]))
+
     def samples(self, start: int, stop: int) -> Array:
         """Samples ``start`` to ``stop`` of all sources, shape (S, stop - start, L); a view where possible."""
         start, stop = (check_integer(n, "a sample", 0, self.n_samples) for n in (start, stop))
@@ -199,13 +206,13 @@ class Predictions:
         """The same predictions with pixels of images as samples on one axis; the same object if they are so already."""
         if len(self.sample_shape) == 1:
             return self
-        result = self._derive(self._values, self.source_names, None)
+        result = self.with_scores(self._values)
         result.sample_shape = (self.n_samples,)
         return result
 
     def with_labels(self, labels: Any) -> Predictions:
         """The same predictions with these labels, which may be in any form that the constructor accepts."""
-        result = self._derive(self._values, self.source_names, None)
+        result = self.with_scores(self._values)
         result.labels = self._resolve(labels)
         return result
 
@@ -251,7 +258,7 @@ class Predictions:
         order = [self.class_names.index(name) for name in names]
         stacked = isinstance(self._values, np.ndarray)
         columns: Any = self.values[..., order] if stacked else tuple(source[:, order] for source in self)
-        result = self._derive(columns, self.source_names, None)
+        result = self.with_scores(columns)
         result.class_names = names
         if order != sorted(order):
             result.input_kind = self.kind  # scores of the positive class alone would be those of another class
@@ -260,18 +267,17 @@ class Predictions:
             result.labels = np.append(np.argsort(order), UNKNOWN)[self.labels]
         return result
 
-    def _derive(self, values: Any, source_names: Sequence[str] | None, samples: Any) -> Predictions:
-        """The same with other scores, which are valid as these are; ``samples`` is the index of theirs, or None."""
+    def with_scores(self, values: Any, samples: Any = None) -> Predictions:
+        """The same with other scores, which are not checked; ``samples`` is the index of theirs, or None for all."""
         result = copy(self)
         result._keep(values)
-        result.source_names = None if source_names is None else tuple(source_names)
         result._origin = None
         if samples is not None:
             # An index may take a sample twice.
             for name in ("labels", "sample_ids", "groups"):
                 entries = getattr(self, name)
                 setattr(result, name, entries if entries is None else entries[samples])
-            result.sample_shape = (result.n_samples,)
+            result.sample_shape, result.first_sample = (result.n_samples,), 0
         return result
 
     def present(self) -> npt.NDArray[np.bool_]:
@@ -285,7 +291,7 @@ class Predictions:
         ``sources`` may also be a list of source names.  Slices are views, other selections copies.
         """
         chosen = self._source_indices(sources)
-        samples = samples if samples is None else _indices(samples, self.n_samples, "samples")
+        samples = samples if samples is None else check_selection(samples, self.n_samples, "samples")
         if isinstance(self._values, np.ndarray):
             values: Any = self._values if sources is None else self._values[chosen]
             values = values if samples is None else values[:, samples]
@@ -295,7 +301,8 @@ class Predictions:
         names = self.source_names
         if names is not None and sources is not None:
             names = check_names([*np.asarray(names, dtype=object)[chosen]], len(values), "source")
-        result = self._derive(values, names, samples)
+        result = self.with_scores(values, samples)
+        result.source_names = names
         if self._origin is not None:
             whole, places = self._origin
             whole = whole if sources is None else whole.select(sources=sources)
@@ -305,7 +312,7 @@ class Predictions:
     def _source_indices(self, sources: Any) -> Any:
         if sources is None:
             return slice(None)
-        chosen = sources if isinstance(sources, slice) else np.atleast_1d(as_array(sources, "sources", _SELECTION))
+        chosen = sources if isinstance(sources, slice) else np.atleast_1d(as_array(sources, "sources", SELECTION))
         if isinstance(chosen, np.ndarray) and chosen.dtype.kind in "UO":
             known = {name: s for s, name in enumerate(self.source_names or ())}
             unknown = [name for name in chosen.ravel() if not isinstance(name, str) or name not in known]
@@ -315,7 +322,7 @@ class Predictions:
                     f"there is no source called {called}; the sources are: {', '.join(known) or 'unnamed'}."
                 )
             return np.asarray([known[name] for name in chosen], dtype=np.intp)
-        return _indices(chosen, self.n_sources, "sources")
+        return check_selection(chosen, self.n_sources, "sources")
 
     def split(
         self, *, random_state: int | np.random.Generator | None = None, size: float = 0.5
@@ -363,23 +370,6 @@ class Predictions:
 def _either(passed: Any, of_input: Any) -> Any:
     """What the caller passes, or else what the input contains."""
     return of_input if passed is None else passed
-
-
-def _indices(chosen: Any, size: int, what: str) -> Any:
-    """An index of one axis of length ``size``, checked; one number becomes a list of one."""
-    index = chosen
-    if not isinstance(chosen, slice):
-        index = np.atleast_1d(as_array(chosen, what, _SELECTION))
-        if index.ndim != 1:
-            raise ParameterError(f"these {what} cannot be selected: they have shape {index.shape}; {_SELECTION}.")
-        index = index.astype(np.intp) if index.size == 0 else index
-    try:
-        selected = np.arange(size)[index]
-    except (IndexError, TypeError, ValueError) as error:
-        raise ParameterError(f"these {what} cannot be selected: {error}.") from None
-    if what == "sources" and selected.size == 0:
-        raise ParameterError("no sources are selected; at least one is needed.")
-    return index
 
 
 def as_predictions(

@@ -1,14 +1,35 @@
-"""Random parts and folds of samples; samples of one group stay together."""
+"""Parts of predictions: selections, and random parts and folds of samples, which keep groups together."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from veridical.errors import ShapeError
-from veridical.predictions.arrays import Array
+from veridical.errors import ParameterError, ShapeError
+from veridical.predictions.arrays import Array, as_array
 
 _Indices = npt.NDArray[np.intp]
+
+SELECTION = "give a slice, a list of indices or a mask"
+
+
+def check_selection(chosen: Any, size: int, what: str) -> Any:
+    """An index of one axis of length ``size``, checked; one number becomes a list of one."""
+    index = chosen
+    if not isinstance(chosen, slice):
+        index = np.atleast_1d(as_array(chosen, what, SELECTION))
+        if index.ndim != 1:
+            raise ParameterError(f"these {what} cannot be selected: they have shape {index.shape}; {SELECTION}.")
+        index = index.astype(np.intp) if index.size == 0 else index
+    try:
+        selected = np.arange(size)[index]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ParameterError(f"these {what} cannot be selected: {error}.") from None
+    if what == "sources" and selected.size == 0:
+        raise ParameterError("no sources are selected; at least one is needed.")
+    return index
 
 
 def split_samples(n_samples: int, share: float, generator: np.random.Generator) -> tuple[_Indices, _Indices]:

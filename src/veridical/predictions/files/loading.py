@@ -140,6 +140,26 @@ def read_as(
             contents = read_files([Path(name) for name in paths], request, where, label_file)
         else:
             contents = _read(where, request, label_file)
+    predictions = predictions_of(
+        contents, labels, where, kind=kind, default_kind=default_kind, sources_axis=sources_axis, **options
+    )
+    if contents.is_table and request.class_columns is None:
+        _warn_of_unnamed_classes(predictions, where)
+    return predictions
+
+
+def predictions_of(
+    contents: Contents,
+    labels: Any,
+    where: str,
+    *,
+    kind: InputKind | None,
+    default_kind: InputKind | None,
+    sources_axis: int | None,
+    **options: Any,
+) -> Predictions:
+    """The content of a file, with labels that may be in a file of their own; parameters as in :func:`read_as`."""
+    label_file = as_path(labels) if isinstance(labels, (str, os.PathLike)) else None
     files = contents.files or (Path(where),)
     if label_file is not None:
         labels, files = read_labels(label_file), (*files, label_file)
@@ -149,7 +169,7 @@ def read_as(
         predictions = Predictions(
             _native_values(contents.values),
             contents.labels if labels is None else labels,
-            kind=settle_kind(request.kind, contents.kind, where) or default_kind or "probs",
+            kind=settle_kind(kind, contents.kind, where) or default_kind or "probs",
             source_names=_names(contents.source_names, "source_names", where),
             class_names=None if class_names is None or is_counting(class_names) else class_names,
             sample_ids=contents.sample_ids,
@@ -163,8 +183,6 @@ def read_as(
             raise
         raise type(error)(f"{where}: {error}") from error
     predictions.files, predictions.rounding = files, contents.rounding
-    if contents.is_table and request.class_columns is None:
-        _warn_of_unnamed_classes(predictions, where)
     return predictions
 
 

@@ -1,4 +1,4 @@
-"""A report on predictions that are read in blocks: on a subsample, which it names."""
+"""The functions that take over for predictions in blocks, by the names of the ordinary functions and methods."""
 
 from __future__ import annotations
 
@@ -6,13 +6,39 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from veridical._outputs import check_report_target
-from veridical.blocks.fitting import choose_subsample
+from veridical.blocks.evaluating import evaluate, fit_calibrator
+from veridical.blocks.fitting import fit, most_in_memory, subsample_of
 from veridical.blocks.opening import as_blocked
+from veridical.blocks.samplewise import (
+    apply_calibrator,
+    consensus,
+    discover,
+    predict,
+    predict_all,
+    predict_confidence,
+    predict_proba,
+)
 from veridical.errors import SubsampleWarning
 from veridical.report import Report
 from veridical.report.build import finish_report
 from veridical.report.prepare import prepare_report
+
+__all__ = [
+    "apply_calibrator",
+    "build_report",
+    "consensus",
+    "discover",
+    "evaluate",
+    "fit",
+    "fit_calibrator",
+    "predict",
+    "predict_all",
+    "predict_confidence",
+    "predict_proba",
+]
 
 
 def build_report(
@@ -30,15 +56,12 @@ def build_report(
 
     Parameters are those of :func:`veridical.build_report`.  For scores of all samples see
     :func:`veridical.scale.evaluate`.
-
-    Returns
-    -------
-    Report
     """
     if out is not None:
         check_report_target(out)
     blocked = as_blocked(predictions, kind, sources_axis, labels)
-    chosen = choose_subsample(blocked, random_state)
+    is_all = blocked.n_samples <= most_in_memory(blocked)
+    chosen = np.arange(blocked.n_samples) if is_all else subsample_of(blocked, random_state)
     data = prepare_report(blocked.take(chosen), random_state=random_state, progress=progress, **options)
     if len(chosen) < blocked.n_samples:
         facts = f"{len(chosen):,} of {blocked.n_samples:,} samples, chosen at random (random_state={random_state})"
