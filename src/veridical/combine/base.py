@@ -170,6 +170,8 @@ class Mean(Combiner):
         return sources.mean
 
     def _by_kernel(self, sources: SourcesInMemory) -> tuple[Array, Labels]:
+        # A calibrator that looks at the sources asks for their truth next.
+        sources.expects_truth |= getattr(sources.options, "needs_sources", False)
         return sources.mean
 
 
