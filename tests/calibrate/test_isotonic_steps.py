@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 from sklearn.isotonic import IsotonicRegression
 
 import veridical as vd
-from veridical.calibrate.isotonic import TIE_BREAKER, check_steps, fit_steps, fit_weighted_steps, interpolate
+from veridical.calibrate.isotonic import check_steps, fit_steps, fit_weighted_steps
 from veridical.combine.state_checks import check_array, check_number, check_rising
 
 #: Scores with ties, and whether each was right.
@@ -44,10 +44,9 @@ def test_weighted_steps_are_those_of_repeated_scores(pairs, data):
 
 
 def test_ties_are_broken_by_the_score():
-    thresholds, values = np.array([0.2, 0.8]), np.array([0.5, 0.5])
-    at = np.array([[0.1, 0.3], [0.5, 0.9]])
-    np.testing.assert_allclose(interpolate(at, thresholds, values), 0.5 + TIE_BREAKER * at, rtol=0, atol=1e-15)
-    assert (np.diff(interpolate(np.linspace(0, 1, 9), thresholds, values)) > 0).all()
+    calibrator = vd.IRM().fit(np.full((1, 40, 4), 0.25), np.arange(40) % 4)
+    combined = calibrator.combine_new(vd.Predictions([[[0.1, 0.2, 0.3, 0.4]]]))
+    np.testing.assert_allclose(np.diff(calibrator.formula(np, combined)), 1e-10, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

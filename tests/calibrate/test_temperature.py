@@ -10,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veridical as vd
-from veridical.calibrate.temperature import fit_temperature, log_probabilities, scale
+from veridical.backends.rows import softmax
+from veridical.calibrate.temperature import fit_temperature, log_probabilities
 from veridical.errors import NotConvergedWarning, UnknownNameError
+
+
+def scaled(logs, temperature):
+    return softmax(np, logs / temperature)
 
 
 def loss_of(probs, labels, loss):
@@ -25,20 +30,20 @@ def loss_of(probs, labels, loss):
 @given(seed=st.integers(0, 10_000), sharpness=st.floats(0.05, 20), right=st.floats(0, 1))
 def test_never_worse_than_one_and_at_a_minimum(loss, seed, sharpness, right):
     probs, labels = labelled_ensemble(np.random.default_rng(seed), 1, 40, 4, right=right)
-    logs = log_probabilities(scale(log_probabilities(probs[0]), 1 / sharpness))
+    logs = log_probabilities(scaled(log_probabilities(probs[0]), 1 / sharpness))
     temperature = fit_temperature(logs, labels, loss)
     assert 0 < temperature < np.inf
-    best = loss_of(scale(logs, temperature), labels, loss)
-    assert best <= loss_of(scale(logs, 1.0), labels, loss) + 1e-12
+    best = loss_of(scaled(logs, temperature), labels, loss)
+    assert best <= loss_of(scaled(logs, 1.0), labels, loss) + 1e-12
     if 0.021 < temperature < 49 and temperature != 1.0:
         for nearby in (temperature * 0.99, temperature * 1.01):
-            assert best <= loss_of(scale(logs, nearby), labels, loss) + 1e-12
+            assert best <= loss_of(scaled(logs, nearby), labels, loss) + 1e-12
 
 
 def test_finds_the_temperature_that_was_applied(rng):
     truth = rng.dirichlet(np.ones(5), 200_000)
     labels = (truth.cumsum(axis=1) < rng.random((200_000, 1))).sum(axis=1)
-    sharpened = scale(log_probabilities(truth), 0.5)
+    sharpened = scaled(log_probabilities(truth), 0.5)
     for loss in ("nll", "mse"):
         assert vd.Temperature(loss=loss).fit(sharpened, labels).temperature_ == pytest.approx(2.0, rel=0.01)
 

@@ -97,7 +97,7 @@ def test_truth_on_the_consensus_starts_from_its_weights(rng):
     probs, labels = mixed_ensemble(rng)
     fitted = vd.Identity(combine="consensus").fit(probs, labels)
     expected = vd.discover(probs, source_weights=vd.consensus(probs).source_weights)
-    np.testing.assert_allclose(fitted._combine_in_shape(probs)[0].truth.probs, expected.probs, atol=1e-9)
+    np.testing.assert_allclose(fitted.combine_new(probs).truth.probs, expected.probs, atol=1e-9)
 
 
 def test_truth_logit_gains_from_the_weights_of_the_consensus():

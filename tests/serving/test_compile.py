@@ -54,7 +54,7 @@ def test_compiled_kernels_are_found(tmp_path, rng):
         paths.append(tmp_path / f"{name}.json")
         vd.calibrators()[name]().fit(probs, labels).save(paths[-1])
     assert run(["-c", PROGRAM, *map(str, paths)], cache, check=True).stdout.strip() == "set()"
-    index = next(cache.rglob("scaling.*.nbi"))
+    index = next(cache.rglob("projection.*.nbi"))
     index.unlink()  # one kernel has to be compiled again
     first, second = json.loads(run(["-c", TWICE], cache, check=True).stdout)
     assert first["n_compiled"] > 0

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import veridical as vd
 from veridical import _numpy_kernels
-from veridical._numpy_kernels import kernel_for
 from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
 from veridical.errors import MissingSourceError, NotFiniteError, NotNormalisedError, VeridicalError
 
@@ -133,27 +132,3 @@ def test_predictions_of_twins_and_kernels(name, dtype, rng, compiled):
     for twin, kernel in zip(by_numpy[:2], by_kernels[:2], strict=True):
         assert twin.dtype == kernel.dtype
         np.testing.assert_allclose(twin, kernel, rtol=0, atol=TOLERANCE[np.dtype(dtype).name])
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_twins_of_full_vectors(dtype, rng, compiled):
-    """One-hot rows, rows of denormal numbers and rows in which the winner is far behind."""
-    rows = random_ensemble(rng, 1, 40, 6)[0].astype(dtype)
-    rows[:6] = np.eye(6)
-    rows[6, 1:] = 5e-324
-    rows[7] = 1 / 6
-    winners = rng.integers(0, 6, 40)
-    confidence = rng.uniform(0, 1, 40)
-    results = []
-    for choose in (lambda: None, compiled):
-        choose()
-        replaced, restored = rows.copy(), rows.copy()
-        kernel_for(rows, "full_vectors", "replace_confidence")(replaced, winners, confidence, 1e-6)
-        kernel_for(rows, "full_vectors", "restore_winners")(restored, winners, 1e-6)
-        results.append((replaced, restored))
-    for twin, kernel in zip(*results, strict=True):
-        np.testing.assert_allclose(twin, kernel, rtol=0, atol=TOLERANCE[np.dtype(dtype).name] / 10)
-        for result in (twin, kernel):
-            others = result.copy()
-            others[np.arange(40), winners] = -1
-            assert (result[np.arange(40), winners] > others.max(axis=1)).all()

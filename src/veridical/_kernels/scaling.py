@@ -4,21 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridical._kernels.elementary import exp_in_place, log_into
+from veridical._kernels.elementary import exp_in_place
 from veridical._kernels.jit import kernel
-
-
-@kernel
-def relative_logs(probs, floor, out):
-    """``out[i, l] = ln max(probs[i, l], floor) - max_l of the same``."""
-    for i in range(probs.shape[0]):
-        source, row = probs[i], out[i]
-        for l in range(row.shape[0]):
-            row[l] = source[l] if source[l] > floor else floor
-        log_into(row, row)
-        largest = row.max()
-        for l in range(row.shape[0]):
-            row[l] -= largest
 
 
 @kernel
@@ -52,14 +39,3 @@ def temperature_loss(logs, labels, inverse, squared):
             loss += np.log(total) - inverse * x[y]
             slope += mean - x[y]
     return loss, slope
-
-
-@kernel
-def temperature_rows(logs, inverse, out):
-    """``out[i] = softmax(inverse * logs[i])``; the largest log of each row is 0."""
-    for i in range(logs.shape[0]):
-        x, row = logs[i], out[i]
-        for l in range(row.shape[0]):
-            row[l] = inverse * x[l]
-        exp_in_place(row)
-        row /= row.sum()

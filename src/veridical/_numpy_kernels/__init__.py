@@ -14,8 +14,6 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-import numpy.typing as npt
-
 #: An input of at most so many samples and numbers is small.
 MOST_SAMPLES, MOST_NUMBERS = 64, 1 << 16
 
@@ -23,15 +21,6 @@ MOST_SAMPLES, MOST_NUMBERS = 64, 1 << 16
 def is_small(n_samples: int, n_numbers: int) -> bool:
     """Whether an input of ``n_samples``, and ``n_numbers`` in all, is left to NumPy."""
     return n_samples <= MOST_SAMPLES and n_numbers <= MOST_NUMBERS
-
-
-def kernel_for(rows: npt.NDArray[Any], module: str, name: str, *, compiled: bool = False) -> Callable[..., Any]:
-    """The kernel of that name for arrays of as many samples (first axis) and numbers as ``rows`` has, or its twin.
-
-    With ``compiled`` it is the kernel for arrays of all sizes.
-    """
-    is_left_to_numpy = not compiled and is_small(len(rows), rows.size)
-    return imported("_numpy_kernels" if is_left_to_numpy else "_kernels", module, name)
 
 
 @functools.cache

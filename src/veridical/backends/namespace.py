@@ -6,6 +6,7 @@ are taken row by row or source by source, so that the numbers of a sample are th
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,8 @@ import numpy as np
 
 #: By how much the kept label leads in what the user gets: far above float32's rounding, far below any meaning.
 LABEL_MARGIN = 1e-6
+#: Of so many numbers, a kernel that does not sort projects faster.
+_MANY_BEHIND = 1 << 12
 
 
 def device_of(values: Any) -> Any:
@@ -97,29 +100,31 @@ def weighted_sum(xp: Any, weights: Any, values: Any) -> Any:
 def project(xp: Any, rows: Any, labels: Any, margin: float) -> Any:
     """The nearest points of the simplex at which ``labels`` lead every other class by ``margin``.
 
-    With the other classes in falling order, the common level is the mean of the label's score and the first k of them,
-    for the smallest k at which the next does not exceed it.
+    Rows that are there already stay as they are; with NumPy, ``rows`` itself is returned if all are.
     """
-    n_classes = rows.shape[1]
-    is_label = one_hot(xp, labels, n_classes)
-    others = xp.where(is_label, xp.full_like(rows, -xp.inf), rows)
-    score = at_label(xp, rows, labels) - margin
-    leads = score >= xp.max(others, axis=1)
-    if xp is np:  # most rows are there already
-        behind = np.flatnonzero(~leads)
-        projected = rows.copy()
-        if len(behind):
-            projected[behind] = _projected(np, rows[behind], others[behind], is_label[behind], score[behind], margin)
-        return projected
-    return xp.where(leads[:, None], rows, _projected(xp, rows, others, is_label, score, margin))
+    is_label = one_hot(xp, labels, rows.shape[1])
+    others = xp.where(is_label, xp.full_like(rows, -1.0), rows)
+    own = at_label(xp, rows, labels) - margin
+    leads = own >= xp.max(others, axis=1)
+    if xp is not np:
+        return xp.where(leads[:, None], rows, _projected(xp, others, is_label, own, margin))
+    behind = np.flatnonzero(~leads)
+    if not len(behind):
+        return rows
+    projected = rows.copy()
+    if len(behind) * rows.shape[1] > _MANY_BEHIND:
+        importlib.import_module("veridical._kernels.projection").project_rows_onto_winners(projected, labels, margin)
+    else:
+        projected[behind] = _projected(np, others[behind], is_label[behind], own[behind], margin)
+    return projected
 
 
-def _projected(xp: Any, rows: Any, others: Any, is_label: Any, score: Any, margin: float) -> Any:
-    n_classes = rows.shape[1]
-    falling = -xp.sort(-others, axis=1)[:, : n_classes - 1]
-    counts = xp.astype(xp.arange(1, n_classes, device=device_of(rows)), rows.dtype)
-    levels = (score[:, None] + cumulative_sum(xp, falling)) / (counts + 1)[None, :]
-    following = xp.concat([falling[:, 1:], xp.full_like(falling[:, :1], -xp.inf)], axis=1)
-    first = xp.argmax(xp.astype(levels >= following, xp.int32), axis=1)
-    level = at_label(xp, levels, first)[:, None]
-    return xp.where(is_label, level + margin, xp.minimum(rows, level))
+def _projected(xp: Any, others: Any, is_label: Any, own: Any, margin: float) -> Any:
+    """The others cut at a level: the largest of the means of the label's score and the first k in falling order.
+
+    The label's score is ``own``, less the margin; among ``others`` it is negative.
+    """
+    counts = xp.astype(xp.arange(2, others.shape[1] + 2, device=device_of(others)), others.dtype)
+    means = (own[:, None] + cumulative_sum(xp, -xp.sort(-others, axis=1))) / counts
+    level = xp.max(means, axis=1, keepdims=True)
+    return xp.where(is_label, level + margin, xp.minimum(others, level))

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from veridical.calibrate.linear_scaling import MatrixScaling as MatrixScaling
     from veridical.calibrate.linear_scaling import VectorScaling as VectorScaling
     from veridical.calibrate.logistic import Platt as Platt
+    from veridical.calibrate.logistic import TruthLogit as TruthLogit
     from veridical.calibrate.registry import calibrators as calibrators
     from veridical.calibrate.registry import full_name as full_name
     from veridical.calibrate.saving import load_calibrator as load_calibrator
     from veridical.calibrate.spline import Spline as Spline
     from veridical.calibrate.temperature import EnsembleTemperature as EnsembleTemperature
     from veridical.calibrate.temperature import Temperature as Temperature
-    from veridical.calibrate.truth_logit import TruthLogit as TruthLogit
 
 #: Module -> the public names in it.
 _NAMES_IN = {
@@ -41,12 +41,11 @@ _NAMES_IN = {
     "ece_optimisation": "PAPER_SETTING PTDE OptHist OptKDE PTDEHist",
     "isotonic": "IRM IROvA Isotonic",
     "linear_scaling": "MatrixScaling VectorScaling",
-    "logistic": "Platt",
+    "logistic": "Platt TruthLogit",
     "registry": "calibrators full_name",
     "saving": "load_calibrator",
     "spline": "Spline",
     "temperature": "EnsembleTemperature Temperature",
-    "truth_logit": "TruthLogit",
 }
 
 __getattr__, __dir__, __all__ = names_on_demand(__name__, _NAMES_IN)

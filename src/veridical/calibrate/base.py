@@ -1,13 +1,14 @@
 """What all calibrators share: the template that validates, combines, fits and predicts.
 
-A method writes ``_fit`` and one of ``_confidence`` (for methods that correct the top label's score) and
-``_distribution`` (for methods that correct the whole vector).  Everything a user can hand in is dealt with here.
+A method writes ``_fit`` and ``formula``, which runs on NumPy's arrays, on those of other libraries and as a graph.
+Everything a user can hand in is dealt with here.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -15,31 +16,31 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._dispatch import also_out_of_memory
-from veridical._numpy_kernels import kernel_for
-from veridical._numpy_kernels.sums import row_starts
 from veridical._parallel import resolve_threads
 from veridical._progress import Progress, check_progress
-from veridical.calibrate.any_array import takes_any_array
 from veridical.calibrate.fitting_data import FittingData
-from veridical.calibrate.input_arrays import (
+from veridical.calibrate.parameters import ParametersAsFields, unfitted_error
+from veridical.calibrate.predicting import predict, results
+from veridical.calibrate.samples import (
+    check_classes,
     labelled_samples,
+    match_sources,
     predictions_for,
     reject_two_dimensions,
     remembered_logits,
 )
-from veridical.calibrate.kernel_loading import load_kernels_for
-from veridical.calibrate.matching import check_classes, match_sources
-from veridical.calibrate.parameters import ParametersAsFields, unfitted_error
-from veridical.calibrate.top_label import top_label_vectors
 from veridical.combine.base import Combiner
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.in_memory import over_rows
-from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS, fit_combiner, label_keeping_combiners
 from veridical.combine.small_arrays import combine_array, plain_array
 from veridical.predictions import Predictions
 from veridical.predictions.inputs import check_sources_axis
-from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice
+from veridical.predictions.validation import (
+    INPUT_KINDS,
+    Array,
+    InputKind,
+    check_choice,
+)
 
 if TYPE_CHECKING:
     from veridical.calibrate.fit_sums import FitSums
@@ -191,35 +192,24 @@ class Calibrator(ParametersAsFields):
         self.kind_: InputKind = kind
         self.class_names_: tuple[str, ...] | None = class_names
 
-    @takes_any_array
     def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
         """(N,) probability that the predicted label is right; (N, H, W) for images."""
-        combined, in_shape = self._combine_in_shape(X)
-        probs = None if self._top_label else self.full_vectors(combined)
-        return in_shape(self.confidence_and_label(combined, probs)[0])
+        return predict(self, "predict_confidence", X)  # type: ignore[no-any-return]
 
-    @takes_any_array
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """(N, L) calibrated distributions, in float32 or, for float64 input, float64; (N, H, W, L) for images.
 
         Where the method keeps labels, the combined vector's label is the strict argmax of every row.
         """
-        combined, in_shape = self._combine_in_shape(X)
-        return in_shape(self.full_vectors(combined))
+        return predict(self, "predict_proba", X)  # type: ignore[no-any-return]
 
-    @takes_any_array
     def predict(self, X: Any) -> Labels:  # noqa: N803
         """(N,) predicted labels; (N, H, W) for images."""
-        combined, in_shape = self._combine_in_shape(X)
-        return in_shape(combined.prediction if self.keeps_labels else self.full_vectors(combined).argmax(axis=1))
+        return predict(self, "predict", X)  # type: ignore[no-any-return]
 
-    @takes_any_array
     def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
         """What ``predict_proba``, ``predict_confidence`` and ``predict`` return, with the sources combined once."""
-        combined, in_shape = self._combine_in_shape(X)
-        probs = self.full_vectors(combined)
-        confidence, labels = self.confidence_and_label(combined, probs)
-        return in_shape(probs), in_shape(confidence), in_shape(labels)
+        return predict(self, "predict_all", X)  # type: ignore[no-any-return]
 
     def save(self, path: str | Path) -> None:
         """Write the fitted calibrator to a JSON file that :func:`veridical.load_calibrator` reads."""
@@ -280,7 +270,15 @@ class Calibrator(ParametersAsFields):
         stays up calls it once: where ``veridical compile`` was run it takes about a second.
         """
         self.check_fitted()
-        load_kernels_for(self.fitted_calibrator)
+        chosen = self.fitted_calibrator
+        vars(chosen)["small_inputs_compiled"] = True  # of this calibrator; its class leaves them to NumPy
+        if chosen.combiner_.name != "mean" or chosen.kind_of_arrays != chosen.kind or chosen.kind == "binary":
+            return self  # small inputs of these go the ordinary way
+        probs = np.full((chosen.n_sources_, 1, chosen.n_classes_), 0.4 / (chosen.n_classes_ - 1))
+        probs[:, :, 0] = 0.6
+        scores = np.moveaxis(probs if chosen.kind == "probs" else np.log(probs), 0, chosen.sources_axis)
+        for dtype in (np.float32, np.float64):
+            chosen.predict_all(scores.astype(dtype))
         return self
 
     #: Whether the kernels answer for small inputs, too: see :meth:`load_kernels`.
@@ -288,7 +286,8 @@ class Calibrator(ParametersAsFields):
 
     # What a method writes -----------------------------------------------------------------------------------------
 
-    _top_label: ClassVar[bool] = True
+    #: Whether :meth:`formula` returns distributions, and not the predicted label's confidence.
+    whole_vectors: ClassVar[bool] = False
     #: Whether the method's numbers depend on how many sources there are.
     fixed_number_of_sources: ClassVar[bool] = False
     #: Names of the fitted attributes, which are saved and restored: numbers, strings, None or float64 arrays.
@@ -302,12 +301,23 @@ class Calibrator(ParametersAsFields):
         """``_fit`` for methods that need only these; ``weight`` is how many samples a pair stands for."""
         raise NotImplementedError
 
-    def _confidence(self, combined: Combined) -> Floats:
-        """(N,) calibrated score of the predicted label."""
-        raise NotImplementedError
+    def formula(self, xp: Any, combined: Any) -> Any:
+        """What the fitted method makes of combined samples.
 
-    def _distribution(self, combined: Combined) -> Array:
-        """(N, L) calibrated distributions, as a new array that may be written to."""
+        Parameters
+        ----------
+        xp : namespace
+            Functions of the array API standard: NumPy, those of another library, or those that write an ONNX graph.
+        combined
+            The samples: ``probs`` (N, L), ``prediction`` (N,), its ``confidence`` (N,), ``hv`` (N,), ``truth.probs``
+            and ``geometric_mean`` (N, L), all in float64 where there is such a type; ``n_sources`` and ``n_classes``.
+            ``constant(values)`` makes an array of a fitted attribute.
+
+        Returns
+        -------
+        (N,) confidences of the predicted label, or (N, L) positive numbers, which are scaled to distributions, where
+        ``whole_vectors`` is set.  A new array: nothing of ``combined`` is changed.
+        """
         raise NotImplementedError
 
     def _check_state(self) -> None:
@@ -342,14 +352,9 @@ class Calibrator(ParametersAsFields):
                 f"this {type(self).__name__} is not fitted; call fit with labelled predictions first."
             )
 
-    def _combine_in_shape(self, values: Any) -> tuple[Combined, Callable[[Array], Array]]:
-        """New predictions, combined, and a function that puts results into the shape of the input."""
-        self.check_fitted()
-        combined = self._combine_array(values)
-        if combined is not None:
-            return combined, lambda results: results
-        predictions = self.new_predictions(values)
-        return self.combine_new(predictions), predictions.in_sample_shape
+    def predict_combined(self, combined: Any, wanted: str = "predict_all") -> Any:
+        """What the method called ``wanted`` returns for combined samples, of any library."""
+        return combined.over_samples(partial(results, self, wanted))
 
     def combine_new(self, values: Any) -> Combined:
         """New predictions combined as those of the fit were, on one axis of samples."""
@@ -366,29 +371,6 @@ class Calibrator(ParametersAsFields):
         combined = None if kind == "binary" else combine_array(values, kind, self.sources_axis, self)
         fits = combined is not None and combined.n_classes == self.n_classes_
         return combined if fits and values.shape[self.sources_axis] == self.n_sources_ else None
-
-    def full_vectors(self, combined: Combined) -> Array:
-        """(N, L) calibrated distributions of combined sources."""
-        if self._top_label:
-            return top_label_vectors(combined, self._confidence(combined), self.n_threads)
-        probs = np.ascontiguousarray(self._distribution(combined), dtype=combined.probs.dtype)
-        if self.keeps_labels:
-            compiled = self.small_inputs_compiled
-            restore_winners = kernel_for(probs, "full_vectors", "restore_winners", compiled=compiled)
-            over_rows(
-                lambda part: restore_winners(probs[part], combined.prediction[part], LABEL_MARGIN),
-                probs,
-                self.n_threads,
-            )
-        return probs
-
-    def confidence_and_label(self, combined: Combined, probs: Array | None) -> tuple[Floats, Labels]:
-        """Confidence and predicted label of combined sources; ``probs`` are their distributions, if computed."""
-        if self._top_label or probs is None:
-            return self._confidence(combined), combined.prediction
-        label = combined.prediction if self.keeps_labels else probs.argmax(axis=1)
-        confidence: Floats = probs.reshape(-1)[row_starts(*probs.shape) + label].astype(np.float64)
-        return np.minimum(confidence, 1.0), label
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
+from veridical.backends.rows import value_of_bin
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.distinct_scores import cuts_above
 from veridical.combine.combined import Combined, Floats, Labels
@@ -81,8 +84,9 @@ class HistogramBinning(Calibrator):
         self.edges_ = edges
         self.accuracy_ = hits / counts
 
-    def _confidence(self, combined: Combined) -> Floats:
-        return self.accuracy_[bins_of(combined.confidence, self.edges_)]
+    def formula(self, xp: Any, combined: Any) -> Any:
+        edges, accuracy = combined.constant(self.edges_), combined.constant(self.accuracy_)
+        return value_of_bin(xp, combined.confidence, edges, accuracy)
 
     def check_parameters(self) -> None:
         super().check_parameters()

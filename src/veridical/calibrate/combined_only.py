@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from veridical.calibrate.base import Calibrator
 from veridical.combine.combined import Combined, Labels
-from veridical.predictions.validation import Array
 
 
 class Identity(Calibrator):
@@ -24,13 +25,13 @@ class Identity(Calibrator):
     summary = "No calibration: the combined vectors as they are."
     monotone = True
     complexity = 0
-    _top_label = False
+    whole_vectors = True
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         """There is nothing to fit."""
 
-    def _distribution(self, combined: Combined) -> Array:
-        return combined.probs.copy()
+    def formula(self, xp: Any, combined: Any) -> Any:
+        return combined.probs
 
 
 class ConsensusPool(Identity):

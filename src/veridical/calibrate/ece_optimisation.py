@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from veridical.backends.rows import at_most, bounded, value_of_bin
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.binning import bins_of, check_edges, inner_edges
 from veridical.calibrate.starting_point import BinnedGaps, tempered_accuracy
@@ -129,11 +130,12 @@ class OptHist(Calibrator):
         # Scores lie from 0 to 1 and no reach is below one: a correction of more than one changes nothing any more.
         self.psi_ = np.clip(psi, -1.0, 1.0)
 
-    def _confidence(self, combined: Combined) -> Floats:
-        psi = self.psi_[bins_of(combined.confidence, self.edges_)]
-        return np.minimum(np.maximum(combined.confidence - psi * self._reach(combined), 0.0), 1.0)
+    def formula(self, xp: Any, combined: Any) -> Any:
+        edges, psi = combined.constant(self.edges_), combined.constant(self.psi_)
+        correction = value_of_bin(xp, combined.confidence, edges, psi) * self._reach(xp, combined)
+        return bounded(xp, combined.confidence - correction, 0.0, 1.0)
 
-    def _reach(self, combined: Combined) -> Floats | float:
+    def _reach(self, xp: Any, combined: Any) -> Any:
         """1 + h: by how much a sample's correction is that of its bin."""
         return 1.0
 
@@ -246,18 +248,18 @@ class PTDEHist(OptHist):
     hv_scale: str = "quantile"
     hv_gain: float = 0.25
 
-    def _reach(self, combined: Combined) -> Floats | float:
+    def _reach(self, xp: Any, combined: Any) -> Any:
         if self.hv_scale == "raw":
             return 1.0 + combined.hv
         if self.hv_unit_ == 0.0 or self.hv_gain_ == 0.0:
             return 1.0
-        return 1.0 + self.hv_gain_ * np.minimum(combined.hv / self.hv_unit_, 1.0)
+        return 1.0 + self.hv_gain_ * at_most(xp, combined.hv / self.hv_unit_, 1.0)
 
     def _fit_reach(self, combined: Combined, gaps: BinnedGaps, correct: Booleans) -> Floats:
         self.hv_unit_, self.hv_gain_ = float(np.quantile(combined.hv, 0.99)), float(self.hv_gain)
         if self.hv_scale == "fitted" and self.hv_unit_ > 0:
             self.hv_gain_ = self._best_gain(combined, gaps, correct)
-        return np.broadcast_to(self._reach(combined), correct.shape)
+        return np.broadcast_to(self._reach(np, combined), correct.shape)
 
     def _best_gain(self, combined: Combined, gaps: BinnedGaps, correct: Booleans) -> float:
         """The gain with the lowest Brier score of the closed form; the smaller on ties."""

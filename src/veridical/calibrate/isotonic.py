@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from veridical._parallel import run_blocks
+from veridical.backends.rows import interpolate, interpolate_columns
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.distinct_scores import cells_of
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.in_memory import over_rows
 from veridical.combine.state_checks import check_array, check_rising
-from veridical.predictions.validation import Array
 
 #: Breaks ties between scores that were fitted as equal, in the order that they had.
 TIE_BREAKER = 1e-9
@@ -73,18 +74,6 @@ def _without_repeats(thresholds: Floats, values: Floats) -> tuple[Floats, Floats
     return thresholds[keep], values[keep]
 
 
-def interpolate(scores: Array, thresholds: Floats, values: Floats, n_threads: int | None = None) -> Floats:
-    """The fitted steps at new scores, plus the tie breaker."""
-    fitted = np.empty(scores.shape)
-
-    def work(part: slice) -> None:
-        fitted[part] = np.interp(scores[part], thresholds, values) + TIE_BREAKER * scores[part]
-
-    if len(scores):
-        over_rows(work, scores.reshape(len(scores), -1), n_threads)
-    return fitted
-
-
 def check_steps(thresholds: Floats, values: Floats) -> None:
     """Raise ValueError unless this is a non-decreasing function from scores to [0, 1]."""
     check_array(thresholds, "thresholds_", (-1,), 0.0, 1.0 + 1e-5)  # means of float32 may round to just above one
@@ -124,21 +113,16 @@ class IRM(Calibrator):
     title = "IRM"
     summary = "One isotonic regression over all pairs of probability and one-hot label."
     complexity = 4
-    _top_label = False
+    whole_vectors = True
     _state = ("thresholds_", "values_")
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         right = combined.probs[np.arange(len(labels)), labels].astype(np.float64)
         self.thresholds_, self.values_ = fit_steps(combined.probs.astype(np.float64).ravel(), right)
 
-    def unnormalised(self, probs: Array) -> Floats:
-        """The fitted function of every probability, before rows are scaled to sum one."""
-        return interpolate(probs.astype(np.float64, copy=False), self.thresholds_, self.values_, self.n_threads)
-
-    def _distribution(self, combined: Combined) -> Array:
-        scores = self.unnormalised(combined.probs)
-        scores /= scores.sum(axis=1, keepdims=True)
-        return scores
+    def formula(self, xp: Any, combined: Any) -> Any:
+        knots, values = combined.constant(self.thresholds_), combined.constant(self.values_)
+        return interpolate(xp, combined.probs, knots, values) + TIE_BREAKER * combined.probs
 
     def _check_state(self) -> None:
         check_steps(self.thresholds_, self.values_)
@@ -174,7 +158,7 @@ class IROvA(Calibrator):
     summary = "One isotonic regression per class, then normalised."
     keeps_labels = False
     complexity = 6
-    _top_label = False
+    whole_vectors = True
     _state = ("thresholds_", "values_", "starts_")
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
@@ -190,13 +174,10 @@ class IROvA(Calibrator):
         part = slice(int(self.starts_[l]), int(self.starts_[l + 1]))
         return self.thresholds_[part], self.values_[part]
 
-    def _distribution(self, combined: Combined) -> Array:
-        scores: Floats = np.empty(combined.probs.shape)
-        for l in range(self.n_classes_):
-            thresholds, values = self._steps_of(l)
-            scores[:, l] = interpolate(combined.probs[:, l].astype(np.float64), thresholds, values)
-        scores /= scores.sum(axis=1, keepdims=True)
-        return scores
+    def formula(self, xp: Any, combined: Any) -> Any:
+        starts = self.starts_.astype(np.int64)
+        fitted = interpolate_columns(xp, combined.probs, starts, self.thresholds_, self.values_, combined.constant)
+        return fitted + TIE_BREAKER * combined.probs
 
     def _check_state(self) -> None:
         starts = self.starts_
@@ -245,8 +226,9 @@ class Isotonic(Calibrator):
         else:
             self.thresholds_, self.values_ = fit_weighted_steps(confidence, correct, weight)
 
-    def _confidence(self, combined: Combined) -> Floats:
-        return np.interp(combined.confidence, self.thresholds_, self.values_)
+    def formula(self, xp: Any, combined: Any) -> Any:
+        knots, values = combined.constant(self.thresholds_), combined.constant(self.values_)
+        return interpolate(xp, combined.confidence, knots, values)
 
     def _check_state(self) -> None:
         check_steps(self.thresholds_, self.values_)

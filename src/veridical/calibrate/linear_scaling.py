@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from veridical._minimisation import minimise
-from veridical._numpy_kernels import is_small
-from veridical._parallel import run_blocks, single_threaded_blas
+from veridical._parallel import run_blocks
+from veridical.backends.rows import floored_logs, product, row_sums, softmax
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.temperature import log_probabilities
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.in_memory import row_blocks
 from veridical.combine.state_checks import LARGEST, check_array
-from veridical.predictions.validation import Array, check_real
+from veridical.predictions.validation import check_real
 
 _MOST_ITERATIONS = 500
 #: Bounds of factors and of offsets.
 _MOST_FACTOR, _MOST_OFFSET = 50.0, 100.0
 
 
-def centred_logs(probs: Array, n_threads: int | None = None) -> Floats:
+def centred_logs(xp: Any, probs: Any) -> Any:
     """ln p less its mean over classes, which a common factor does not see and which keeps the fit well conditioned."""
-    logs = log_probabilities(probs, n_threads)
-    logs -= logs.mean(axis=1, keepdims=True)
-    return logs
+    logs = floored_logs(xp, probs)
+    return logs - row_sums(xp, logs) / probs.shape[1]
 
 
 def _softmax_in_place(scores: Floats) -> Floats:
@@ -85,14 +83,14 @@ class VectorScaling(Calibrator):
     summary = "Vector scaling: softmax(a ln p + b) with a factor and an offset per class."
     keeps_labels = False
     complexity = 3
-    _top_label = False
+    whole_vectors = True
     _state: ClassVar[tuple[str, ...]] = ("factors_", "offsets_")
 
     penalty: float = 10.0
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         penalty = float(self.penalty)
-        logs = centred_logs(combined.probs, self.n_threads)
+        logs = combined.over_samples(lambda rows: centred_logs(np, rows.probs))
         n_samples, n_classes = logs.shape
 
         def objective(at: Floats) -> tuple[float, Floats]:
@@ -109,10 +107,11 @@ class VectorScaling(Calibrator):
         )
         self.factors_, self.offsets_ = best[:n_classes], best[n_classes:]
 
-    def _distribution(self, combined: Combined) -> Array:
-        scores = centred_logs(combined.probs, self.n_threads) * self.factors_ + self.offsets_
-        _softmax_in_place(scores)
-        return scores
+    def formula(self, xp: Any, combined: Any) -> Any:
+        return softmax(xp, self._scores(xp, centred_logs(xp, combined.probs), combined.constant))
+
+    def _scores(self, xp: Any, logs: Any, constant: Any) -> Any:
+        return logs * constant(self.factors_) + constant(self.offsets_)
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -174,7 +173,7 @@ class MatrixScaling(VectorScaling):
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         super()._fit(combined, labels)  # the start: vector scaling's optimum
-        logs = centred_logs(combined.probs, self.n_threads)
+        logs = combined.over_samples(lambda rows: centred_logs(np, rows.probs))
         n_samples, n_classes = logs.shape
         penalty, off_diagonal = float(self.penalty), float(self.off_diagonal) * n_classes
         diagonal = np.arange(n_classes)
@@ -211,20 +210,8 @@ class MatrixScaling(VectorScaling):
         losses, by_matrix, by_offset = zip(*run_blocks(work, row_blocks(*logs.shape), self.n_threads), strict=True)
         return sum(losses), np.sum(by_matrix, axis=0), np.sum(by_offset, axis=0)
 
-    def _distribution(self, combined: Combined) -> Array:
-        logs = centred_logs(combined.probs, self.n_threads)
-        scores = self._product(logs) + logs * self.factors_ + self.offsets_
-        _softmax_in_place(scores)
-        return scores
-
-    def _product(self, logs: Floats) -> Floats:
-        """``logs`` times the matrix in one thread, so that sums do not depend on their number."""
-        if is_small(len(logs), logs.size):  # limiting the threads takes longer than the product
-            small: Floats = np.einsum("nl,kl->nk", logs, self.matrix_)
-            return small
-        with single_threaded_blas():
-            product: Floats = logs @ self.matrix_.T
-        return product
+    def _scores(self, xp: Any, logs: Any, constant: Any) -> Any:
+        return super()._scores(xp, logs, constant) + product(xp, logs, constant(self.matrix_))
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -27,7 +27,7 @@ _CLASSES = {
     "opt-kde": "calibrate.ece_optimisation:OptKDE",
     "ptde-hist": "calibrate.ece_optimisation:PTDEHist",
     "ptde-kde": "calibrate.ece_optimisation:PTDE",
-    "truth-logit": "calibrate.truth_logit:TruthLogit",
+    "truth-logit": "calibrate.logistic:TruthLogit",
     "consensus": "calibrate.combined_only:ConsensusPool",
     "aconsensus": "calibrate.combined_only:LabelKeepingConsensus",
     "linear-pool": "calibrate.combined_only:LinearPool",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
+from veridical.backends.rows import bounded, interpolate
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.distinct_scores import last_of_cells
 from veridical.combine.combined import Combined, Floats, Labels
@@ -95,9 +98,9 @@ class Spline(Calibrator):
         # ties share one value
         self.recalibrated_ = np.bincount(which, weights=recalibrated * times) / np.bincount(which, weights=times)
 
-    def _confidence(self, combined: Combined) -> Floats:
-        corrected = np.interp(combined.confidence, self.scores_, self.recalibrated_)
-        return np.minimum(np.maximum(corrected, 0.0), 1.0)
+    def formula(self, xp: Any, combined: Any) -> Any:
+        knots, values = combined.constant(self.scores_), combined.constant(self.recalibrated_)
+        return bounded(xp, interpolate(xp, combined.confidence, knots, values), 0.0, 1.0)
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from veridical.calibrate.temperature import best_on_simplex, log_probabilities, scale, search_temperature
+from veridical.backends.rows import softmax
+from veridical.calibrate.temperature import best_on_simplex, log_probabilities, search_temperature
 from veridical.combine.combined import Combined, Floats, Labels
 
 #: Over how many bins deviations from what is expected may hang together.
@@ -86,7 +87,7 @@ def tempered_accuracy(combined: Combined, labels: Labels, n_threads: int | None 
     taken = np.arange(0, n_samples, every)
     logs = log_probabilities(combined.probs[taken], n_threads)
     temperature, _ = search_temperature(logs, labels[taken], "mse", n_threads, tolerance=_CLOSE)
-    scaled = scale(logs, temperature, n_threads)[np.arange(len(taken)), combined.prediction[taken]]
+    scaled = softmax(np, logs / temperature)[np.arange(len(taken)), combined.prediction[taken]]
     if every > 1:
         order = np.argsort(score[taken], kind="stable")
         scaled = np.interp(score, score[taken][order], scaled[order])

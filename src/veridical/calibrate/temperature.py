@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from veridical._minimisation import zero_between
-from veridical._numpy_kernels import is_small, kernel_for
 from veridical._parallel import run_blocks
+from veridical.backends.rows import floored_logs, row_maxima, softmax
 from veridical.calibrate.base import Calibrator
 from veridical.combine.combined import Combined, Floats, Labels
-from veridical.combine.in_memory import over_rows, row_blocks
+from veridical.combine.in_memory import row_blocks
 from veridical.combine.registry import COMBINERS
 from veridical.combine.state_checks import check_array, check_number
 from veridical.errors import NotConvergedWarning, warn_caller
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from veridical.calibrate.fit_sums import FitSums
 
 LOSSES = ("nll", "mse")
-#: Probabilities below this have no logarithm worth trusting.
-SMALLEST_PROBABILITY = 1e-20
 #: Temperatures are searched for between 1/50 and 50.
 LARGEST = math.log(50.0)
 #: A derivative of the mean loss by ln T below this promises nothing.
@@ -33,57 +31,16 @@ FLAT = 1e-6
 _MOST_IN_DOUBLE = 1 << 24
 
 
-def log_probabilities(probs: Array, n_threads: int | None = None, *, compiled: bool = False) -> Floats:
-    """ln p, each row shifted so that its largest entry is 0."""
-    logs = np.empty(probs.shape)
-    relative_logs = kernel_for(probs, "scaling", "relative_logs", compiled=compiled)
+def log_probabilities(probs: Array, n_threads: int | None = None) -> Array:
+    """ln p, each row shifted so that its largest entry is 0; of many single-precision probabilities, in theirs."""
+    logs = np.empty(probs.shape, np.float64 if probs.size <= _MOST_IN_DOUBLE else probs.dtype)
 
     def work(part: slice) -> None:
-        relative_logs(probs[part], SMALLEST_PROBABILITY, logs[part])
+        rows = floored_logs(np, probs[part].astype(np.float64, copy=False))
+        logs[part] = rows - row_maxima(np, rows)
 
-    over_rows(work, probs, n_threads)
+    run_blocks(work, row_blocks(*probs.shape), n_threads)
     return logs
-
-
-def stored_logs(probs: Array, n_threads: int | None = None) -> Array:
-    """:func:`log_probabilities`, in single precision where the probabilities are, and many."""
-    if probs.dtype == np.float64 or probs.size <= _MOST_IN_DOUBLE:
-        return log_probabilities(probs, n_threads)
-    logs = np.empty(probs.shape, probs.dtype)
-
-    def work(part: slice) -> None:
-        logs[part] = log_probabilities(probs[part], 1)
-
-    over_rows(work, probs, n_threads)
-    return logs
-
-
-def scaled_probabilities(
-    probs: Array, temperature: float, n_threads: int | None = None, *, compiled: bool = False
-) -> Array:
-    """softmax(ln p / T) of probabilities, in their dtype; the logarithms of a block at a time are held."""
-    if is_small(len(probs), probs.size):
-        logs = log_probabilities(probs, 1, compiled=compiled)
-        return scale(logs, temperature, 1, compiled=compiled).astype(probs.dtype, copy=False)
-    scaled = np.empty(probs.shape, probs.dtype)
-
-    def work(part: slice) -> None:
-        scaled[part] = scale(log_probabilities(probs[part], 1), temperature, 1)
-
-    over_rows(work, probs, n_threads)
-    return scaled
-
-
-def scale(logs: Floats, temperature: float, n_threads: int | None = None, *, compiled: bool = False) -> Floats:
-    """softmax(logs / T) of logarithms whose largest entry per row is 0."""
-    scaled = np.empty(logs.shape)
-    temperature_rows = kernel_for(logs, "scaling", "temperature_rows", compiled=compiled)
-
-    def work(part: slice) -> None:
-        temperature_rows(logs[part], 1 / temperature, scaled[part])
-
-    over_rows(work, logs, n_threads)
-    return scaled
 
 
 def fit_temperature(logs: Array, labels: Labels, loss: str, n_threads: int | None = None) -> float:
@@ -179,18 +136,17 @@ class Temperature(Calibrator):
     title = "TS"
     summary = "Temperature scaling: softmax(ln p / T)."
     monotone = False
-    _top_label = False
+    whole_vectors = True
     _state: ClassVar[tuple[str, ...]] = ("temperature_",)
 
     loss: str = "nll"
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
-        logs = stored_logs(combined.probs, self.n_threads)
+        logs = log_probabilities(combined.probs, self.n_threads)
         self.temperature_ = fit_temperature(logs, labels, self.loss, self.n_threads)
 
-    def _distribution(self, combined: Combined) -> Array:
-        compiled = self.small_inputs_compiled
-        return scaled_probabilities(combined.probs, self.temperature_, self.n_threads, compiled=compiled)
+    def formula(self, xp: Any, combined: Any) -> Any:
+        return softmax(xp, floored_logs(xp, combined.probs) / self.temperature_)
 
     def new_sums(self) -> FitSums | None:
         """The loss at several temperatures, where that is all that is fitted."""
@@ -255,7 +211,7 @@ class EnsembleTemperature(Temperature):
 
         def products(part: slice) -> Floats:
             plain = combined.probs[part].astype(np.float64, copy=False)
-            components = scale(log_probabilities(plain, 1), self.temperature_, 1), plain
+            components = softmax(np, floored_logs(np, plain) / self.temperature_), plain
             at_labels = [component[np.arange(len(plain)), labels[part]].sum() for component in components]
             gram = [np.einsum("nl,nl->", *pair) for pair in itertools.product(components, repeat=2)]
             return np.array([*at_labels, *gram])
@@ -265,11 +221,9 @@ class EnsembleTemperature(Temperature):
         gram[:2, :2] = sums[2:].reshape(2, 2)
         self.weights_ = best_on_simplex(gram, np.array([*sums[:2], 1 / n_classes]))
 
-    def _distribution(self, combined: Combined) -> Array:
-        scaled = super()._distribution(combined)
-        mixture: Array = self.weights_[0] * scaled + self.weights_[1] * combined.probs
-        mixture += self.weights_[2] / combined.probs.shape[1]
-        return mixture
+    def formula(self, xp: Any, combined: Any) -> Any:
+        scaled, plain, uniform = self.weights_.tolist()
+        return scaled * super().formula(xp, combined) + plain * combined.probs + uniform / combined.n_classes
 
     def _check_state(self) -> None:
         super()._check_state()

@@ -184,14 +184,6 @@ def row_blocks(n_rows: int, numbers_per_row: int) -> list[slice]:
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
-def over_rows(work: Callable[[slice], None], rows: Array, n_threads: int | None) -> None:
-    """Call ``work`` with slices that cover the rows; once, without looking for threads, where they are few."""
-    if is_small(len(rows), rows.size):
-        work(slice(0, len(rows)))
-    else:
-        run_blocks(work, row_blocks(*rows.shape), n_threads)
-
-
 def sample_blocks(predictions: Predictions) -> list[slice]:
     """Slices that cover the samples, of a size that depends on the numbers per sample."""
     return row_blocks(predictions.n_samples, predictions.n_sources * predictions.n_classes)

@@ -13,8 +13,8 @@ from veridical._outputs import check_outputs
 from veridical._tables import TableResult
 from veridical.calibrate import Calibrator
 from veridical.calibrate.fitting_data import warn_about_shift
-from veridical.calibrate.matching import order_of_fit
 from veridical.calibrate.registry import check_calibrator
+from veridical.calibrate.samples import order_of_fit
 from veridical.evaluation.calibrated_files import check_calibrated_target, write_calibrated
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.validation import Array, InputKind

@@ -9,19 +9,17 @@ import numpy as np
 
 from veridical._dispatch import also_out_of_memory
 from veridical._progress import Progress, check_progress
-from veridical.calibrate.any_array import takes_any_array
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.input_arrays import labelled_samples, n_dimensions
 from veridical.calibrate.registry import calibrators, full_name
+from veridical.calibrate.samples import labelled_samples, n_dimensions
 from veridical.combine.base import Combiner
-from veridical.combine.combined import Floats, Labels
+from veridical.combine.combined import Combined
 from veridical.combine.registry import COMBINERS, label_keeping_combiners
 from veridical.combine.state_checks import check_number
 from veridical.errors import ParameterError, ShapeError, shown
 from veridical.evaluation.choice import TABLE_COLUMNS, Situation, fit_chosen, sources_change
 from veridical.predictions import Predictions
 from veridical.predictions.validation import (
-    Array,
     RandomState,
     check_choice,
     check_integer,
@@ -154,31 +152,10 @@ class Auto(Calibrator):
         best = getattr(self, "best_", None)
         return bool(self.keep_labels) if best is None else bool(best.keeps_mean_labels)
 
-    @takes_any_array
-    def predict_confidence(self, X: Any) -> Floats:  # noqa: N803
-        """(N,) the chosen calibrator's confidence."""
-        return self.fitted_calibrator.predict_confidence(self._readable(X))
-
-    @takes_any_array
-    def predict_proba(self, X: Any) -> Array:  # noqa: N803
-        """(N, L) the chosen calibrator's distributions."""
-        return self.fitted_calibrator.predict_proba(self._readable(X))
-
-    @takes_any_array
-    def predict(self, X: Any) -> Labels:  # noqa: N803
-        """(N,) the chosen calibrator's labels."""
-        return self.fitted_calibrator.predict(self._readable(X))
-
-    @takes_any_array
-    def predict_all(self, X: Any) -> tuple[Array, Floats, Labels]:  # noqa: N803
-        """The chosen calibrator's distributions, confidences and labels."""
-        return self.fitted_calibrator.predict_all(self._readable(X))
-
-    def _readable(self, values: Any) -> Any:
-        """``values`` as they are where the chosen calibrator would read them as this one does."""
+    def _combine_array(self, values: Any) -> Combined | None:
         best = self.fitted_calibrator
         same = (best.kind, best.sources_axis) == (self.kind_of_arrays, self.sources_axis)
-        return values if same else self.new_predictions(values)
+        return best._combine_array(values) if same else None
 
     @property
     def fitted_calibrator(self) -> Calibrator:

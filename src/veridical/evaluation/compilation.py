@@ -17,8 +17,6 @@ from veridical._numpy_kernels import MOST_SAMPLES
 from veridical._progress import Progress, check_progress
 from veridical._tables import TableResult
 from veridical.calibrate import Identity, calibrators
-from veridical.calibrate.temperature import log_probabilities, scale
-from veridical.calibrate.top_label import top_label_vectors
 from veridical.combine.across_samples.consensus import consensus
 from veridical.combine.projection import keep_labels
 from veridical.combine.registry import apply_label_free
@@ -150,8 +148,6 @@ def _apply(predictions: Predictions) -> None:
     options = Identity()
     for combiner in ("mean", "tde", "atde"):
         combined = apply_label_free(combiner, predictions, options)
-    top_label_vectors(combined, combined.confidence)
-    scale(log_probabilities(combined.probs), 2.0)
     fitted = Identity(kind=predictions.kind).fit(predictions, combined.prediction)
     fitted.predict_all(predictions)
     _apply_to_one_sample(fitted.load_kernels())
@@ -163,8 +159,7 @@ def _apply_to_one_sample(fitted: Identity) -> None:
     sample = np.full((n_sources, 1, n_classes), 0.4 / (n_classes - 1))
     sample[:, :, 0] = 0.6
     combined = combine_array(sample, "probs", 0, fitted)
-    if combined is not None:
-        top_label_vectors(combined, combined.hv)
+    assert combined is None or combined.hv is not None
 
 
 def loaded_kernels() -> Iterator[Any]:

@@ -319,8 +319,7 @@ class Engine:
         if chosen is None:
             probs, confidence, prediction = combined.probs, combined.confidence, combined.prediction
         else:
-            probs = chosen.full_vectors(combined)
-            confidence, prediction = chosen.confidence_and_label(combined, probs)
+            probs, confidence, prediction = chosen.predict_combined(combined)
         labels = self.labels if split.scored_on is None else self.labels[split.scored_on]
         vectors = Sample.of_vectors(probs, labels).without_vectors()
         if self.groups is not None:

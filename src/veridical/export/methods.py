@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from veridical.backends.rows import CLOSEST, SMALLEST_PROBABILITY
 from veridical.calibrate.isotonic import TIE_BREAKER
-from veridical.calibrate.logistic import CLOSEST
-from veridical.calibrate.temperature import SMALLEST_PROBABILITY
-from veridical.calibrate.truth_logit import FURTHEST
+from veridical.calibrate.logistic import _FURTHEST as FURTHEST
 from veridical.export.combining import CombinedSources
 from veridical.export.graph import Graph, Tensor, interpolate, padded, search
 

@@ -164,7 +164,7 @@ def _check_exportable(calibrator: Calibrator, chosen: Calibrator) -> None:
 def _results(calibrator: Calibrator, combined: CombinedSources) -> tuple[Tensor, Tensor, Tensor]:
     """Distributions (N, L), confidences (N, 1) and labels (N, 1)."""
     result = FORMULAS[calibrator.name](calibrator, combined)
-    if calibrator._top_label:
+    if not calibrator.whole_vectors:
         return _full_vectors(combined, result.at_most(1.0 - LABEL_MARGIN)), result, combined.label
     probs, label, winner = result.normalised(), combined.label, combined.winner
     if calibrator.keeps_labels:

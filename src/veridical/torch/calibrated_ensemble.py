@@ -11,7 +11,6 @@ from torch import nn
 from veridical._lazy import require
 from veridical.backends.foreign import to_tensor
 from veridical.calibrate import Calibrator
-from veridical.calibrate.on_arrays import answer_arrays
 from veridical.combine.sources import load
 from veridical.errors import ParameterError, ShapeError, failures_of_model, shown
 from veridical.predictions import Predictions
@@ -89,7 +88,7 @@ class CalibratedEnsemble(nn.Module):
             )
         loaded = load(self._namespace, scores, self.kind, "raise", traced=True)
         combined = calibrator.combiner_.combine_arrays(loaded)
-        return answer_arrays(calibrator, combined, answer)  # type: ignore[no-any-return]
+        return calibrator.predict_combined(combined, answer)  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def fit(self, batches: Iterable[tuple[Any, Any]]) -> Self:
