@@ -260,10 +260,13 @@ def test_sums_merge_in_any_order(seed, cuts, gaps):
     rng = np.random.default_rng(seed)
     probs, _ = mixed_ensemble(rng, n_samples=100)
     probs = with_gaps(probs, rng) if gaps else probs
-    whole = ConsensusSums.zeros(5, 4).update(probs)
+    present, filled = ~np.isnan(probs[:, :, 0]), np.nan_to_num(probs)
+    whole = ConsensusSums.zeros(5, 4).update(filled, present)
     parts = [
-        ConsensusSums.zeros(5, 4, rng.random((5, 4)) if rng.random() < 0.5 else None).update(part)
-        for part in np.split(probs, sorted(cuts), axis=1)
+        ConsensusSums.zeros(5, 4, rng.random((5, 4)) if rng.random() < 0.5 else None).update(
+            part, None if here.all() else here
+        )
+        for part, here in zip(*(np.split(array, sorted(cuts), axis=1) for array in (filled, present)), strict=True)
     ]
     rng.shuffle(parts)
     merged = parts[0]

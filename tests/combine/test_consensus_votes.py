@@ -63,7 +63,7 @@ def test_votes_agree_with_the_dense_array(seed, per_item, several_draws):
     np.testing.assert_allclose(consensus.skill, expected.skill, atol=1e-6)
     np.testing.assert_allclose(consensus.weights, expected.weights, atol=1e-6)
     combiner, loaded = ConsensusMean.of(expected.weights, expected.dependence), in_memory.few
-    shares, effective = combiner.formula(np, loaded), combiner.shares(loaded)[1]
+    shares, effective = combiner.formula(np, loaded), loaded.per_sample(combiner.shares(loaded)[1])
     np.testing.assert_allclose(consensus.distinct_sources, effective, atol=1e-5)
     np.testing.assert_allclose(consensus.probs, distributions_of_shares(shares, effective), atol=1e-5)
 

@@ -94,6 +94,9 @@ def cumulative_sum(xp: Any, values: Any) -> Any:
 
 def weighted_sum(xp: Any, weights: Any, values: Any) -> Any:
     """(N, L) sums over the first axis of values (S, N, L) times weights (S, N), or (S, 1) where they are the same."""
+    if xp is np:
+        same = weights.shape[1] != values.shape[1]
+        return np.einsum("s,snl->nl", weights[:, 0], values) if same else np.einsum("sn,snl->nl", weights, values)
     return xp.sum(weights[:, :, None] * values, axis=0)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from veridical.combine.registry import fit_combiner as fit_combiner
     from veridical.combine.registry import label_free_combiners as label_free_combiners
     from veridical.combine.registry import label_keeping_combiners as label_keeping_combiners
+    from veridical.combine.registry import register_combiner as register_combiner
     from veridical.combine.truth import Truth as Truth
     from veridical.combine.truth_discovery import discover as discover
 
@@ -29,7 +30,9 @@ _NAMES_IN = {
     "base": "Combiner",
     "combined": "Combined",
     "projection": "keep_labels",
-    "registry": "COMBINERS apply_label_free fit_combiner label_free_combiners label_keeping_combiners",
+    "registry": (
+        "COMBINERS apply_label_free fit_combiner label_free_combiners label_keeping_combiners register_combiner"
+    ),
     "truth": "Truth",
     "truth_discovery": "discover",
 }

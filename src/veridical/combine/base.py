@@ -94,8 +94,8 @@ class Combiner:
         xp = sources.xp
         probs = self.formula(xp, sources)
         probs = probs / class_sums(xp, probs)[:, None]
-        label = sources.prediction if self.keeps_labels else leading_label(xp, probs)
-        return xp.astype(project(xp, probs, label, LABEL_MARGIN), sources.probs.dtype, copy=False), label
+        probs, labels = with_leading_labels(xp, probs, sources.prediction if self.keeps_labels else None)
+        return xp.astype(probs, sources.probs.dtype, copy=False), labels
 
     def combine_arrays(self, sources: Sources) -> Combined:
         """Sources of any library, combined where they are."""
@@ -145,10 +145,25 @@ class Combiner:
         return f"{type(self).__name__}({state})"
 
 
-def leading_label(xp: Any, probs: Any) -> Any:
-    """(N,) the lowest of the classes that lead, up to rounding."""
-    top = xp.max(probs, axis=1, keepdims=True)
-    return xp.argmax(xp.astype(probs >= top - TIED, xp.int32), axis=1)
+def with_leading_labels(xp: Any, probs: Any, labels: Any = None) -> tuple[Any, Any]:
+    """The nearest distributions in which ``labels`` lead; by default the lowest classes that do up to rounding."""
+    if xp is not np:
+        return _projected(xp, probs, labels)
+    chosen = probs.argmax(axis=1) if labels is None else labels
+    at, others = (np.arange(len(probs)), chosen), probs.copy()
+    others[at] = -1.0
+    close = np.flatnonzero(probs[at] - others.max(axis=1) < TIED)  # nearly all labels lead clearly
+    if len(close):
+        probs, chosen = probs.copy(), chosen.copy()
+        probs[close], chosen[close] = _projected(np, probs[close], None if labels is None else labels[close])
+    return probs, chosen
+
+
+def _projected(xp: Any, probs: Any, labels: Any) -> tuple[Any, Any]:
+    if labels is None:
+        top = xp.max(probs, axis=1, keepdims=True)
+        labels = xp.argmax(xp.astype(probs >= top - TIED, xp.int32), axis=1)
+    return project(xp, probs, labels, LABEL_MARGIN), labels
 
 
 class Mean(Combiner):
@@ -195,9 +210,7 @@ class TDE(Combiner):
         return sources.truth(keep_label=False).probs
 
     def _by_kernel(self, sources: SourcesInMemory) -> tuple[Array, Labels]:
-        probs = sources.truth(keep_label=False).probs
-        label = leading_label(np, probs)
-        return project(np, probs, label, LABEL_MARGIN), label
+        return with_leading_labels(np, sources.truth(keep_label=False).probs)
 
 
 class ATDE(Combiner):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._numpy_kernels import is_small
-from veridical._parallel import run_blocks
+from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.combine.sources import Sources, check_scores
 from veridical.combine.truth import Floats, Labels, Truth
 from veridical.combine.truth_discovery import discover, discover_with_mean, reject_sample
@@ -69,8 +69,8 @@ class SourcesInMemory:
         self.source_names = predictions.source_names
         #: Whether the truth will be asked for: then the mean is taken from the same pass.
         self.expects_truth = False
-        #: Whether a pass has seen that every source is present and sums to one in every sample.
-        self.are_plain = False
+        #: Whether a pass has seen that all numbers are valid, and no row has to be scaled.
+        self.are_even = False
 
     def take(self, samples: Any) -> SourcesInMemory:
         """Some of the samples, by index or slice."""
@@ -102,10 +102,15 @@ class SourcesInMemory:
         if self._whole is not None:
             of_whole = self._whole.n_present
             return of_whole if len(of_whole) == 1 else of_whole[self._samples]
-        if self.are_plain or self.options.missing == "raise":
+        if self.options.missing == "raise":
             return np.array([self.n_sources])
         n_present: npt.NDArray[np.int64] = self.predictions.present().sum(axis=0)
         return n_present
+
+    @cached_property
+    def _precision(self) -> tuple[np.dtype[Any], float]:
+        """The dtype of results, and how far from one a sum may be."""
+        return self.predictions.result_dtype, self.predictions.sum_tolerance
 
     @cached_property
     def few(self) -> Sources:
@@ -114,14 +119,14 @@ class SourcesInMemory:
 
     def block(self, part: slice, dtype: np.dtype[Any] | None = None) -> Sources:
         """Some samples, checked; in the precision of results unless another is asked for."""
-        predictions = self.predictions
-        scores = predictions.samples(part.start, part.stop).astype(predictions.result_dtype, copy=False)
-        scores = np.ascontiguousarray(scores if dtype is None else scores.astype(dtype, copy=False))
-        bits, missing = 8 * predictions.result_dtype.itemsize, self.options.missing
+        predictions, (own_dtype, tolerance), missing = self.predictions, self._precision, self.options.missing
+        scores = predictions.samples(part.start, part.stop).astype(own_dtype, copy=False)
+        if dtype is not None:
+            scores = scores.astype(dtype, order="C", copy=False)
         with np.errstate(invalid="ignore", over="ignore"):
             sources, valid = check_scores(
-                np, scores, predictions.kind, missing, predictions.sum_tolerance, traced=False, bits=bits,
-                known_plain=self.are_plain,
+                np, scores, predictions.kind, missing, tolerance, traced=False, bits=8 * own_dtype.itemsize,
+                known_even=self.are_even,
             )  # fmt: skip
         if valid is not None and not valid.all():
             reject_sample(predictions, part.start + int(valid.argmin()), skip_missing=missing == "skip")
@@ -131,8 +136,9 @@ class SourcesInMemory:
         """The arrays, a row for each sample, that ``work`` makes of samples."""
         if not self.are_many:
             return work(self.few)
-        blocks = sample_blocks(self.predictions)
-        results = run_blocks(lambda part: work(self.block(part)), blocks, self.options.n_threads)
+        blocks = row_blocks(self.n_samples, self.n_sources * self.n_classes * self._precision[0].itemsize // 8)
+        with single_threaded_blas():
+            results = run_blocks(lambda part: work(self.block(part)), blocks, self.options.n_threads)
         return tuple(np.concatenate(column) for column in zip(*results, strict=True))
 
     @cached_property

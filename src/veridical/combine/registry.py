@@ -9,6 +9,7 @@ from veridical.combine.in_memory import CombineOptions
 from veridical.combine.linear_pool import LinearPool
 from veridical.combine.log_pool import LogPool
 from veridical.combine.truth import Labels
+from veridical.errors import ParameterError
 from veridical.predictions import Predictions
 
 _ALL: tuple[type[Combiner], ...] = (
@@ -23,6 +24,29 @@ _ALL: tuple[type[Combiner], ...] = (
 
 #: Name -> combiner.
 COMBINERS: dict[str, type[Combiner]] = {combiner.name: combiner for combiner in _ALL}
+
+
+def register_combiner(combiner: type[Combiner]) -> None:
+    """Make a class known by its name, wherever combiners are named.
+
+    Examples
+    --------
+    >>> import veridical as vd
+    >>> class Largest(vd.combine.Combiner):
+    ...     name = "largest"
+    ...     summary = "The largest of the sources' probabilities, scaled to a distribution."
+    ...
+    ...     def formula(self, xp, sources):
+    ...         return xp.max(sources.probs, axis=0)
+    >>> vd.combine.register_combiner(Largest)
+    >>> vd.combine.apply_label_free("largest", vd.Predictions([[[0.9, 0.1]], [[0.4, 0.6]]]), vd.Identity()).probs
+    array([[0.6, 0.4]])
+    >>> del vd.combine.COMBINERS["largest"]
+    """
+    known = COMBINERS.get(combiner.name)
+    if known is not None and (known.__module__, known.__qualname__) != (combiner.__module__, combiner.__qualname__):
+        raise ParameterError(f"there is a combiner called {combiner.name!r} already; choose another name.")
+    COMBINERS[combiner.name] = combiner
 
 
 def label_free_combiners() -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class FewSources(SourcesInMemory):
         self.options = options
         self.n_sources, _, self.n_classes = values.shape
         self.source_names = None
-        self.are_plain, self._whole = True, None
+        self.are_even, self._whole = True, None
         self._values, self._kind, self._scores, self._mean = values, kind, scores, mean
 
     @cached_property

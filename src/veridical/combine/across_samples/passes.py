@@ -11,7 +11,6 @@ from veridical._numpy_kernels import MOST_SAMPLES
 from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.combine.across_samples.sums import ConsensusSums, check_pairs
 from veridical.combine.in_memory import SourcesInMemory
-from veridical.combine.sources import Sources
 from veridical.combine.truth import Floats
 from veridical.predictions.validation import Array
 
@@ -79,16 +78,17 @@ def _sums_of_complete(sources: SourcesInMemory) -> ConsensusSums:
     check_pairs(n_sources)
 
     def work(run: list[slice]) -> tuple[Floats, Floats, bool]:
-        products, totals, are_plain = np.zeros((n_sources, n_sources)), np.zeros((n_sources, n_classes)), True
+        products, totals = np.zeros((n_sources, n_sources)), np.zeros((n_sources, n_classes))
+        are_even = True
         for part in run:
             block = sources.block(part)
             if block.present is not None and not block.present.all():
                 raise _AbsentError
-            are_plain &= block.is_plain
+            are_even &= block.is_even
             flat = _precise(block.probs, sources).reshape(n_sources, -1)
             products += flat @ flat.T
             totals += _sums_over_samples(flat, n_classes)
-        return products, totals, are_plain
+        return products, totals, are_even
 
     results = _on_runs(sources, work)
     sums = ConsensusSums.zeros(n_sources, n_classes)
@@ -96,7 +96,7 @@ def _sums_of_complete(sources: SourcesInMemory) -> ConsensusSums:
     for products, totals, _ in results:
         sums.products += products
         sums.totals += totals
-    sources.are_plain = all(are_plain for *_, are_plain in results)
+    sources.are_even = all(are_even for *_, are_even in results)
     sums.squares += np.diag(sums.products)[:, None]
     mean_square = np.diag(sums.products) / max(sources.n_samples, 1)
     variance = mean_square - np.einsum("sl,sl->s", sums.means, sums.means)
@@ -118,17 +118,20 @@ def _sums_over_samples(flat: Array, n_classes: int) -> Floats:
 def _sums_with_gaps(sources: SourcesInMemory) -> ConsensusSums:
     """The sums where sources are absent for some samples: a pass for the means, and one about them."""
 
-    def work(run: list[slice]) -> tuple[Floats, Floats]:
+    def work(run: list[slice]) -> tuple[Floats, Floats, bool]:
         counts, totals = np.zeros(sources.n_sources), np.zeros((sources.n_sources, sources.n_classes))
+        are_even = True
         for part in run:
             block = sources.block(part)
+            are_even &= block.is_even
             counts += part.stop - part.start if block.present is None else block.present.sum(axis=1)
             totals += block.probs.sum(axis=1, dtype=np.float64)
-        return counts, totals
+        return counts, totals, are_even
 
     results = _on_runs(sources, work)
-    counts = np.sum([part for part, _ in results], axis=0)
-    means = np.sum([part for _, part in results], axis=0) / np.maximum(counts, 1.0)[:, None]
+    sources.are_even = all(are_even for *_, are_even in results)
+    counts = np.sum([counts for counts, *_ in results], axis=0)
+    means = np.sum([totals for _, totals, _ in results], axis=0) / np.maximum(counts, 1.0)[:, None]
     return sums_about(means, sources)
 
 
@@ -139,16 +142,10 @@ def sums_about(means: Floats, sources: SourcesInMemory) -> ConsensusSums:
         sums = ConsensusSums.zeros(sources.n_sources, sources.n_classes, means)
         for part in run:
             block = sources.block(part)
-            sums.update(_precise(with_gaps(block), sources), shift_is_mean=True)
+            sums.update(_precise(block.probs, sources), block.present, shift_is_mean=True)
         return sums
 
     sums, *others = _on_runs(sources, work)
     for other in others:
         sums = sums.merge(other)
     return sums
-
-
-def with_gaps(sources: Sources) -> Array:
-    """The probabilities, NaN where a source is absent."""
-    probs: Array = sources.probs
-    return probs if sources.present is None else np.where(sources.present[:, :, None], probs, probs.dtype.type(np.nan))

@@ -92,12 +92,12 @@ class ConsensusSums:
         pairs = (n_sources, n_sources)
         return cls(start, np.zeros_like(start), np.zeros(pairs), np.zeros(pairs), np.zeros(pairs))
 
-    def update(self, block: Array, *, shift_is_mean: bool = False) -> Self:
-        """Add probabilities (S, n, L), rows of NaN where a source is absent; nothing is checked.
+    def update(self, block: Array, present: Array | None = None, *, shift_is_mean: bool = False) -> Self:
+        """Add probabilities (S, n, L) of the sources in ``present``, all by default; nothing is checked.
 
         With ``shift_is_mean`` no totals of pairs are kept: the caller knows the means of all samples.
         """
-        self._add(_sums_of_block(block, self.shift, shift_is_mean))
+        self._add(_sums_of_block(block, present, self.shift, shift_is_mean))
         return self
 
     def merge(self, other: ConsensusSums) -> ConsensusSums:
@@ -194,24 +194,20 @@ class ConsensusSums:
         )
 
 
-def _sums_of_block(block: Array, shift: Floats, shift_is_mean: bool) -> ConsensusSums:
-    """The sums over probabilities (S, n, L), rows of NaN where a source is absent."""
+def _sums_of_block(block: Array, present: Array | None, shift: Floats, shift_is_mean: bool) -> ConsensusSums:
+    """The sums over probabilities (S, n, L), where sources are present (None: everywhere)."""
     n_sources, n_block, _ = block.shape
-    present = ~np.isnan(block[:, :, 0])
-    centred = block - shift[:, None, :].astype(block.dtype)
-    pair_totals = None
-    if present.all():
-        counts = np.full((n_sources, n_sources), float(n_block))
-    else:
-        centred[~present] = 0.0
-        here = present.astype(np.float64)
-        counts = here @ here.T
-        if not shift_is_mean:
-            pair_totals = np.matmul(present.astype(block.dtype), centred).astype(np.float64)
+    centred, pair_totals = block - shift[:, None, :].astype(block.dtype), None
+    if present is not None:
+        centred *= present[:, :, None]
     flat = centred.reshape(n_sources, -1)
     products = (flat @ flat.T).astype(np.float64)
-    if present.all():
+    if present is None:
+        counts = np.full((n_sources, n_sources), float(n_block))
         squares = np.repeat(np.diag(products)[:, None], n_sources, axis=1)
     else:
+        here = present.astype(np.float64)
+        counts = here @ here.T
         squares = np.einsum("snl,snl->sn", centred, centred, dtype=np.float64) @ here.T
+        pair_totals = None if shift_is_mean else np.matmul(present.astype(block.dtype), centred).astype(np.float64)
     return ConsensusSums(shift, centred.sum(axis=1, dtype=np.float64), counts, products, squares, pair_totals)
