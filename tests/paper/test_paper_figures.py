@@ -16,11 +16,14 @@ SIGNATURES = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
 @pytest.fixture(scope="module")
 def drawings():
     ensembles = [small_ensemble(3, 300, "a"), small_ensemble(4, 300, "b")]
+    one, two = paper.table1(ensembles[:1], sources=[2, 3], updates=6), paper.table1(ensembles, sources=[2, 3])
+    bins = [panel for ensemble in ensembles for panel in paper.bins_before_after(ensemble)]
+    grids = [panel for ensemble in ensembles for panel in paper.disagreement_by_score(ensemble)]
     return {
-        "figure2": lambda: paper.draw_figure2(paper.table1(ensembles[:1], updates=6)),
-        "figure2 of two": lambda: paper.draw_figure2(paper.table1(ensembles)),
-        "figure3": lambda: paper.draw_figure3([p for e in ensembles for p in paper.bins_before_after(e)]),
-        "figureA": lambda: paper.draw_figure_a([p for e in ensembles for p in paper.disagreement_by_score(e)]),
+        "figure2": lambda: paper.draw_figure2(one),
+        "figure2 of two": lambda: paper.draw_figure2(two),
+        "figure3": lambda: paper.draw_figure3(bins),
+        "figureA": lambda: paper.draw_figure_a(grids),
     }
 
 

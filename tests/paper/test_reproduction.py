@@ -37,7 +37,7 @@ def test_all_files_are_written(complete):
 
 @pytest.mark.parametrize("stop_at", [1, 4])
 def test_interrupted_run_leaves_no_files(complete, tmp_path, stop_at):
-    path, expected = complete
+    path = complete[0]
 
     def interrupt(done, total, what):
         if done == stop_at:
@@ -47,22 +47,17 @@ def test_interrupted_run_leaves_no_files(complete, tmp_path, stop_at):
     with pytest.raises(KeyboardInterrupt):
         paper.reproduce_all([path], out, settings=SETTINGS, progress=interrupt)
     assert not out.exists()
-    paper.reproduce_all([path], out, settings=SETTINGS)
-    assert contents(out) == expected
 
 
-def test_progress_counts_every_step(complete, tmp_path):
+def test_files_do_not_depend_on_threads_and_progress_counts_every_step(complete, tmp_path):
+    path, expected = complete
     steps = []
-    paper.reproduce_all([complete[0]], tmp_path, settings=SETTINGS, progress=lambda *step: steps.append(step))
+    out = tmp_path / "out"
+    paper.reproduce_all([path], out, settings=SETTINGS, n_threads=1, progress=lambda *step: steps.append(step))
+    assert contents(out) == expected
     assert [done for done, _, _ in steps] == [0, 1, 2, 3, 4, 5]
     assert {total for _, total, _ in steps} == {5}
     assert steps[-1][2] == "done"
-
-
-def test_files_do_not_depend_on_threads(complete, tmp_path):
-    path, expected = complete
-    paper.reproduce_all([path], tmp_path / "out", settings=SETTINGS, n_threads=1)
-    assert contents(tmp_path / "out") == expected
 
 
 class Page(HTMLParser):

@@ -78,7 +78,11 @@ _PARAMETERS = (
     "sources",
     "sources_axis",
 )
-_PARAMETER = re.compile(rf'\b({"|".join(_PARAMETERS)})=(?:"([^"]*)"|(True|False)|(?=[\s,.;)]))')
+_NAME = rf"\b(?P<name>{'|'.join(_PARAMETERS)})="
+#: A comma between two of them separates arguments.
+_PARAMETER = re.compile(
+    rf'{_NAME}(?:"(?P<value>[^"]*)"|True|(?P<no>False)|(?=[\s,.;)]))(?P<comma>, (?=(?:{"|".join(_PARAMETERS)})=))?'
+)
 
 
 def with_options(text: str) -> str:
@@ -88,17 +92,17 @@ def with_options(text: str) -> str:
     --------
     >>> with_options('pass kind="logits" or renormalize=True.')
     'pass --kind logits or --renormalize.'
+    >>> with_options('try objective="distribution", keep_labels=False.')
+    'try --objective distribution --change-labels.'
     """
     return _PARAMETER.sub(_as_option, text)
 
 
 def _as_option(parameter: re.Match[str]) -> str:
-    name, value, flag = parameter.groups()
-    if name == "keep_labels" and flag == "False":
-        return "--change-labels"
-    if name == "labels":
-        return "--labels FILE"
-    return f"--{name.replace('_', '-')}" + (f" {value}" if value else "")
+    name, value = parameter["name"], parameter["value"]
+    flag = "change-labels" if name == "keep_labels" and parameter["no"] else name.replace("_", "-")
+    value = "FILE" if name == "labels" and value is None else value
+    return f"--{flag}" + (f" {value}" if value else "") + (" " if parameter["comma"] else "")
 
 
 def print_message(text: str) -> None:
