@@ -327,7 +327,7 @@ def test_bad_tables_are_refused(tmp_path, heading, row, error, words):
 @pytest.mark.parametrize(
     ("votes", "error", "words"),
     [
-        ([[0, 1], [1, 5]], LabelError, "source 1 on item 1 is 5"),
+        ([[0, 1], [1, 5]], LabelError, "source 1, item 1: the vote is 5"),
         ([[0, 1], [1, -2]], LabelError, "is -2"),
         ([[0.5, 1.0]], LabelError, "dtype float64"),
         ([0, 1], ShapeError, "shape"),

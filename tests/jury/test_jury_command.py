@@ -126,10 +126,13 @@ def test_every_command_takes_votes(files, tmp_path):
     [
         (["reproduce", "table1"], "the paper's tables and figures are of probabilities, and votes have none"),
         (["reproduce", "figure2"], "use 'veridical jury', or 'veridical evaluate --kind labels'"),
-        (["evaluate", "--groups", "item"], "a table of votes names its sources, has no axes, no groups and no sums"),
+        (
+            ["evaluate", "--groups", "item"],
+            "a table of votes names its sources, has no axes, no groups, no columns of classes and no sums",
+        ),
         (
             ["evaluate", "--walk-forward", "item"],
-            "leave --sources-axis, --class-axis, --groups, --renormalize and --walk-forward out",
+            "leave --sources-axis, --class-axis, --groups, --class-columns, --renormalize and --walk-forward out",
         ),
         (["inspect", "--sources-axis", "1"], "leave --sources-axis"),
     ],

@@ -25,8 +25,10 @@ from veridical.errors import (
     ShapeError,
 )
 from veridical.jury.columns import columns_of_frame, read_columns
-from veridical.jury.ids import as_id, canonical_number, in_order, match_ids
+from veridical.jury.known_answers import canonical_number, match_ids
 from veridical.jury.tables import ballots_of_table
+from veridical.predictions.sample_ids import as_id
+from veridical.predictions.votes import in_order
 
 
 def table(**columns):

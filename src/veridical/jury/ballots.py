@@ -14,14 +14,11 @@ import numpy.typing as npt
 from veridical.combine.across_samples.votes import Indices, Votes, sort_shares
 from veridical.combine.combined import Floats
 from veridical.errors import LabelError, MissingSourceError, ShapeError
-from veridical.jury.ids import as_id, in_order
 from veridical.predictions.arrays import as_array, is_missing
-from veridical.predictions.sample_ids import check_sample_ids
-from veridical.predictions.validation import as_numbers, check_names, entries_of
-from veridical.predictions.votes import DEFAULT_SPELLING, Spelling
+from veridical.predictions.sample_ids import as_id, check_sample_ids
+from veridical.predictions.validation import check_names, entries_of
+from veridical.predictions.votes import DEFAULT_SPELLING, Spelling, places_of_labels
 
-#: More names than this are not classes.
-MOST_CLASSES = 1 << 20
 #: More probabilities than this are not made of votes.
 _MOST_NUMBERS = 1 << 29
 #: How many columns a table of votes mostly has: item, source, label and perhaps confidence.
@@ -96,15 +93,12 @@ def make_ballots(
 
 
 def _notes_on_items(item_ids: Sequence[str], answered: Indices) -> list[str]:
-    notes = []
-    n_without_votes = len(item_ids) - len(answered)
-    if n_without_votes:
-        first = item_ids[int(np.setdiff1d(np.arange(len(item_ids)), answered)[0])]
-        notes.append(
-            f"{n_without_votes} item{'s have' if n_without_votes > 1 else ' has'} no vote (the first is {first}); "
-            "such items get no answer."
-        )
-    return notes
+    without = np.setdiff1d(np.arange(len(item_ids)), answered)
+    if not without.size:
+        return []
+    have = "items have" if without.size > 1 else "item has"
+    first = item_ids[int(without[0])]
+    return [f"{without.size} {have} no vote (the first is {first}); such items get no answer."]
 
 
 def ballots_of_labels(
@@ -115,25 +109,10 @@ def ballots_of_labels(
     spelling: Spelling = DEFAULT_SPELLING,
 ) -> Ballots:
     """Ballots of an array (S, N): places of classes, -1 where a source has no vote; or names of classes, "" there."""
-    array = as_array(labels, "the votes", "give one label per source and item, shape (S, N)")
-    if array.ndim != 2 or not array.size:
-        raise ShapeError(f"the votes have shape {array.shape}; give one label per source and item, shape (S, N).")
-    notes: list[str] = []
-    if array.dtype.kind in "US" or array.dtype.kind == "O":
-        if class_names is None:
-            _reject_rows_of_a_table(array)
-        array, class_names, notes = _places_of(array, class_names, spelling)
-    numbers = as_numbers(array, "the votes")
-    if numbers.dtype.kind not in "iu":
-        raise LabelError(f"the votes have dtype {numbers.dtype}; give integers, with -1 where a source has no vote.")
-    n_classes = len(class_names) if class_names is not None else max(int(numbers.max()) + 1, 2)
-    wrong = np.argwhere((numbers < -1) | (numbers >= min(n_classes, MOST_CLASSES)))
-    if wrong.size:
-        s, n = wrong[0].tolist()
-        raise LabelError(
-            f"the vote of source {s} on item {n} is {numbers[s, n]}; classes go from 0 to "
-            f"{min(n_classes, MOST_CLASSES) - 1}, and -1 stands for no vote."
-        )
+    if class_names is None:
+        _reject_rows_of_a_table(as_array(labels, "the votes", "give one label per source and item, shape (S, N)"))
+    numbers, known, notes = places_of_labels(labels, class_names, spelling, "item")
+    n_classes = max(int(numbers.max(initial=0)) + 1, 2) if known is None else len(known)
     n_sources, n_items = numbers.shape
     names = check_names(source_names, n_sources, "source") or tuple(str(s) for s in range(n_sources))
     ids = range(n_items) if item_ids is None else entries_of(item_ids, "item_ids are", f"a list of {n_items} ids")
@@ -141,19 +120,13 @@ def ballots_of_labels(
     listed = [name if is_missing(name) else as_id(name) for name in islice(ids, n_items + 1)]
     ids = check_sample_ids(listed, n_items, "item_ids").tolist()
     sources, items = np.nonzero(numbers >= 0)
-    entries = (
-        items.astype(np.int64),
-        sources.astype(np.int64),
-        numbers[sources, items].astype(np.int64),
-        np.ones(len(items)),
-    )
-    classes = [str(l) for l in range(n_classes)] if class_names is None else [*class_names]
-    return make_ballots(entries, ids, names, classes, notes)
+    entries = items, sources, numbers[sources, items].astype(np.int64), np.ones(len(items))
+    return make_ballots(entries, ids, names, known or [str(l) for l in range(n_classes)], notes)
 
 
 def _reject_rows_of_a_table(array: npt.NDArray[Any]) -> None:
     """Raise if texts look like rows (item, source, label), which would be read as votes on three items."""
-    if array.shape[1] not in _COLUMNS_OF_A_TABLE:
+    if array.dtype.kind not in "USO" or array.ndim != 2 or array.shape[1] not in _COLUMNS_OF_A_TABLE:
         return
     columns = [{as_id(label) for label in column} - {""} for column in array.T.tolist()]
     if len(set.union(*columns)) < sum(map(len, columns)):  # a label occurs in two columns
@@ -165,22 +138,6 @@ def _reject_rows_of_a_table(array: npt.NDArray[Any]) -> None:
     )
 
 
-def _places_of(
-    array: npt.NDArray[Any], class_names: Sequence[str] | None, spelling: Spelling
-) -> tuple[npt.NDArray[np.int64], list[str], list[str]]:
-    """Names of classes as places, -1 for abstentions; the names of all classes; notes."""
-    labels, notes = spelling.read([as_id(label) for label in array.ravel().tolist()], class_names)
-    names = [*class_names] if class_names is not None else in_order({*labels} - {""})
-    places = {name: l for l, name in enumerate(names)} | {"": -1}
-    unknown = next((place for place, label in enumerate(labels) if label not in places), None)
-    if unknown is not None:
-        s, n = divmod(unknown, array.shape[1])
-        raise LabelError(
-            f"the vote of source {s} on item {n} is {labels[unknown]!r}, and the classes are: {', '.join(names)[:200]}."
-        )
-    return np.array([places[label] for label in labels], np.int64).reshape(array.shape), names, notes
-
-
 def ballots_of_predictions(predictions: Any) -> Ballots:
     """Ballots of probability vectors: a vote is a share for each class."""
     from veridical.combine.in_memory import probabilities
@@ -188,12 +145,7 @@ def ballots_of_predictions(predictions: Any) -> Ballots:
     n_sources, n_items, n_classes = predictions.n_sources, predictions.n_samples, predictions.n_classes
     probs = probabilities(predictions, slice(0, n_items))
     sources, items, labels = np.nonzero(np.nan_to_num(probs) > 0)
-    entries = (
-        items.astype(np.int64),
-        sources.astype(np.int64),
-        labels.astype(np.int64),
-        probs[sources, items, labels],
-    )
+    entries = items, sources, labels, probs[sources, items, labels]
     ids = getattr(predictions, "sample_ids", None)
     return make_ballots(
         entries,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from veridical.errors import FileFormatError, LabelError, ParameterError, ShapeError, shown
-from veridical.jury.ids import as_id
 from veridical.predictions.files.contents import check_distinct
 from veridical.predictions.files.formats import format_with, suffixes_with
+from veridical.predictions.sample_ids import as_id
 from veridical.predictions.votes import CONFIDENCE as CONFIDENCE
 from veridical.predictions.votes import ITEM as ITEM
 from veridical.predictions.votes import LABEL as LABEL
@@ -20,6 +22,9 @@ GOLD = (*LABEL, "gold", "truth")
 #: Names that count only where no other column has the meaning: a table may also number its rows.
 _WEAK: dict[tuple[str, ...], tuple[str, ...]] = {ITEM: ("id",)}
 RESERVED = (*ITEM, *_WEAK[ITEM], *SOURCE, *LABEL, *CONFIDENCE)
+
+#: Types whose values are equal only where their texts are: objects of others may do anything when they are compared.
+_SHARED = frozenset({int, str, np.int32, np.int64, np.str_})
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -73,8 +78,7 @@ def one_of(names: Sequence[str]) -> str:
 def answers_of(columns: Columns, where: str) -> dict[str, str]:
     """Item -> answer, of a table of known answers; an item without a label has none."""
     check_lengths(columns, where)
-    ids = [as_id(value) for value in column(columns, ITEM, where)]
-    labels = [as_id(value) for value in column(columns, GOLD, where)]
+    ids, labels = (as_ids(column(columns, names, where)) for names in (ITEM, GOLD))
     answers: dict[str, str] = {}
     for row, (item, label) in enumerate(zip(ids, labels, strict=True)):
         if not item:
@@ -101,3 +105,24 @@ def check_lengths(columns: Columns, where: str) -> None:
 def has_column(columns: Columns, names: Sequence[str]) -> bool:
     """Whether a column goes by one of the names."""
     return any(name.lower() in names for name in columns)
+
+
+def as_ids(values: Iterable[Any]) -> list[str]:
+    """:func:`as_id` of each; equal values share one text, since a table names an item once for each vote on it.
+
+    Examples
+    --------
+    >>> as_ids([7, 7.0, " q1 "])
+    ['7', '7', 'q1']
+    """
+    texts: dict[tuple[type, Any], str] = {}
+
+    def text_of(value: Any) -> str:
+        if type(value) not in _SHARED:
+            return as_id(value)
+        key = type(value), value
+        if key not in texts:
+            texts[key] = as_id(value)
+        return texts[key]
+
+    return [text_of(value) for value in values]

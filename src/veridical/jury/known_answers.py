@@ -16,9 +16,9 @@ from veridical.combine.combined import Labels
 from veridical.errors import GoldWarning, LabelError, ShapeError
 from veridical.jury.ballots import Ballots
 from veridical.jury.columns import answers_of, columns_of_frame, read_gold_columns
-from veridical.jury.ids import as_id, match_ids
 from veridical.predictions.arrays import as_array, is_whole_number
 from veridical.predictions.frames import index_of
+from veridical.predictions.sample_ids import as_id
 from veridical.predictions.votes import DEFAULT_SPELLING, Spelling
 
 #: Item -> answer, or one answer per item.
@@ -131,3 +131,29 @@ def _notes_on_ids(absent: Sequence[str], as_numbers: bool) -> list[str]:
             f"{absent[0]}); nothing can be learned from {'them' if len(absent) > 1 else 'it'}."
         )
     return notes
+
+
+def canonical_number(text: str) -> str:
+    """A whole number without leading zeros, sign or fraction: "007" and "7.0" are "7"; other texts as they are."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else text
+
+
+def match_ids(wanted: Sequence[str], known: Sequence[str]) -> tuple[list[int], bool]:
+    """The place of each wanted id among the known ones, -1 where it is not there, and whether numbers were compared.
+
+    Ids are compared as text.  If none of them is there as text, they are compared as numbers, so that 7, 7.0 and 007
+    are the same id.
+    """
+    places = {name: place for place, name in enumerate(known)}
+    matched = [places.get(name, -1) for name in wanted]
+    if max(matched, default=0) >= 0:
+        return matched, False
+    by_number = {canonical_number(name): place for place, name in enumerate(known)}
+    if len(by_number) < len(known):  # two ids are the same number
+        return matched, False
+    matched = [by_number.get(canonical_number(name), -1) for name in wanted]
+    return matched, max(matched, default=-1) >= 0

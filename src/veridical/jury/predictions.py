@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,8 @@ from veridical._atomic import as_path
 from veridical.combine.combined import Labels
 from veridical.errors import AmbiguousInputWarning, ParameterError, ShapeError, shown, warn_caller
 from veridical.jury.ballots import Ballots
-from veridical.jury.columns import LABEL, column, has_column, read_columns
-from veridical.jury.ids import as_ids
-from veridical.jury.known_answers import KnownAnswers, match_gold, read_gold, warn_of_gold
+from veridical.jury.columns import LABEL, as_ids, column, has_column, read_columns
+from veridical.jury.known_answers import match_gold, read_gold, warn_of_gold
 from veridical.jury.tables import ballots_of_table, check_classes
 from veridical.predictions import Predictions
 from veridical.predictions.classes import ClassIndices
@@ -61,7 +60,9 @@ def load_votes(
     (('no', 'yes'), ('a', 'b'))
     """
     where = as_path(path)
-    known = _answers(gold)
+    known = read_gold(gold)
+    if isinstance(known, list):
+        raise ParameterError(f"gold is {shown(gold)}; give a table, or a mapping of ids to labels.")
     spelling, columns, names = Spelling(normalize, abstain), read_columns(where), check_classes(classes)
     ballots = ballots_of_table(columns, str(where), classes=names, spelling=spelling, files=[where])
     if has_column(columns, LABEL):
@@ -72,17 +73,6 @@ def load_votes(
     answers, notes = match_gold(known, ballots, spelling)
     warn_of_gold(notes)
     return predictions_of(ballots, answers)
-
-
-def _answers(gold: Any) -> KnownAnswers | None:
-    known = read_gold(gold) if gold is None or _is_table(gold) else None
-    if gold is not None and known is None:
-        raise ParameterError(f"gold is {shown(gold)}; give a table, or a mapping of ids to labels.")
-    return known
-
-
-def _is_table(gold: Any) -> bool:
-    return isinstance(gold, (str, os.PathLike, Mapping)) or hasattr(gold, "columns")
 
 
 def predictions_of(ballots: Ballots, answers: Labels | None = None) -> Predictions:

@@ -20,7 +20,7 @@ from veridical.errors import (
     ShapeError,
     shown,
 )
-from veridical.jury.ballots import MOST_CLASSES, Ballots, make_ballots
+from veridical.jury.ballots import Ballots, make_ballots
 from veridical.jury.columns import (
     CONFIDENCE,
     ITEM,
@@ -28,14 +28,15 @@ from veridical.jury.columns import (
     RESERVED,
     SOURCE,
     Columns,
+    as_ids,
     check_lengths,
     column,
     has_column,
     one_of,
 )
-from veridical.jury.ids import as_id, as_ids, in_order
+from veridical.predictions.sample_ids import as_id
 from veridical.predictions.validation import check_names, entries_of
-from veridical.predictions.votes import DEFAULT_SPELLING, Spelling
+from veridical.predictions.votes import DEFAULT_SPELLING, MOST_CLASSES, Spelling, in_order
 
 #: How far from one the probabilities of a row may sum.
 _SUM_TOLERANCE = 1e-3

@@ -86,6 +86,21 @@ def text_of_id(entry: Any, what: str) -> str:
         raise ParameterError(f"{what} is {shown(entry)}; give a text or a whole number.") from None
 
 
+def as_id(value: Any) -> str:
+    """An id or a label as text: without spaces around it, whole numbers without a point; empty where there is none.
+
+    Examples
+    --------
+    >>> as_id(7.0), as_id(" q1 "), as_id(None)
+    ('7', 'q1', '')
+    """
+    if is_missing(value):
+        return ""
+    if isinstance(value, (float, np.floating)):
+        return str(int(value)) if float(value).is_integer() else repr(float(value))
+    return text_of_id(value, "an id or a label").strip()
+
+
 def places_of(
     ids: Array, others: Array, what: str, what_others: str, error: type[InvalidInputError] = ShapeError
 ) -> Array:
