@@ -244,21 +244,13 @@ class _Paired:
 
     def __init__(self, samples: dict[str, Sample], metrics: Sequence[str], random_state: int, n_threads: int | None):
         evaluators = [METRICS[name].of_sample for name in metrics]
+        pairs = [(method, metric) for method in samples for metric in metrics]
         draws = resample(
-            evaluators,
-            list(samples.values()),
-            n_resamples=_N_RESAMPLES,
-            random_state=random_state,
-            n_threads=n_threads,
-        ).reshape(_N_RESAMPLES, len(samples), len(metrics))
-        self._draws = {
-            (method, metric): draws[:, i, j] for i, method in enumerate(samples) for j, metric in enumerate(metrics)
-        }
-        self.values = {
-            (method, metric): evaluate(sample)
-            for method, sample in samples.items()
-            for metric, evaluate in zip(metrics, evaluators, strict=True)
-        }
+            evaluators, list(samples.values()), n_resamples=_N_RESAMPLES, random_state=random_state, n_threads=n_threads
+        )
+        values = [evaluate(sample) for sample in samples.values() for evaluate in evaluators]
+        self.values = dict(zip(pairs, values, strict=True))
+        self._draws = dict(zip(pairs, draws.reshape(_N_RESAMPLES, len(pairs)).T, strict=True))
 
     def difference(self, metric: str, method: str, other: str) -> tuple[float, float, float]:
         """How much worse ``method`` is than ``other``, with its interval; negative where it is better."""
@@ -266,9 +258,9 @@ class _Paired:
         with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined
             value = sign * (self.values[method, metric] - self.values[other, metric])
             draws: Floats = sign * (self._draws[method, metric] - self._draws[other, metric])
-        if not np.isfinite(value):
-            return value, value, value
-        return value, *interval_of(value, draws, _LEVEL, "basic", least=-np.inf)
+        return (
+            (value, *interval_of(value, draws, _LEVEL, "basic", least=-np.inf)) if np.isfinite(value) else (value,) * 3
+        )
 
 
 def advise(run: EvaluationRun, engine: Engine, method: str, *, change_labels: bool = True) -> Advice | None:

@@ -95,16 +95,11 @@ class CalibratorFacts(TableResult):
 
     def candidate_table(self, caption: str = "") -> Table:
         """What "auto" tried; scores and their differences to the best, with standard errors."""
-        rows = [
-            [
-                f"{row['method']} on {row['combine']}" + " *" * (f"{row['method']} on {row['combine']}" == self.chosen),
-                f"{row['score']:.5f}",
-                f"{row['behind']:.5f}",
-                f"{row['behind_spread']:.5f}",
-                f"{100 * row['ece_kde']:.2f}",
-            ]
-            for row in self.candidates
-        ]
+        rows = []
+        for row in self.candidates:
+            name = f"{row['method']} on {row['combine']}"
+            figures = [f"{row[column]:.5f}" for column in ("score", "behind", "behind_spread")]
+            rows.append([name + " *" * (name == self.chosen), *figures, f"{100 * row['ece_kde']:.2f}"])
         return Table.of(["candidate", "score", "behind", "±", "ECE-KDE (%)"], rows, caption)
 
     def to_dict(self) -> dict[str, Any]:

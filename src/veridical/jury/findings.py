@@ -74,13 +74,18 @@ def find_jurors_to_check(
     useless = [s for s in low if s not in constant]
     return (
         *_by_votes(copies),
-        *_by_votes([_constant(jurors[s], answer) for s, answer in constant.items()]),
-        *_by_votes([_without_skill(jurors[s]) for s in useless]),
+        *_by_votes([_finding(jurors[s], "constant", f"always {answer!r}") for s, answer in constant.items()]),
+        *_by_votes([_finding(jurors[s], "no skill", f"skill {jurors[s].skill:.2f}") for s in useless]),
     )
 
 
 def _by_votes(findings: Sequence[JurorFinding]) -> list[JurorFinding]:
     return sorted(findings, key=lambda finding: -finding.n_votes)
+
+
+def _finding(juror: Juror, problem: str, what: str) -> JurorFinding:
+    agrees = "" if juror.agreement is None else f", {100 * juror.agreement:.0f}% agree with the other jurors"
+    return JurorFinding(juror.name, problem, f"{what}: {juror.n_votes:,} votes{agrees}", juror.n_votes)
 
 
 def _copies(
@@ -126,20 +131,6 @@ def _only_answer(answers: MainAnswers, source: int, label: Labels, class_names: 
     return class_names[int(labels[0])]
 
 
-def _constant(juror: Juror, answer: str) -> JurorFinding:
-    text = f"always {answer!r}: {juror.n_votes:,} votes{_agreement(juror)}"
-    return JurorFinding(juror.name, "constant", text, juror.n_votes)
-
-
-def _agreement(juror: Juror) -> str:
-    return "" if juror.agreement is None else f", {100 * juror.agreement:.0f}% agree with the other jurors"
-
-
-def _without_skill(juror: Juror) -> JurorFinding:
-    text = f"skill {juror.skill:.2f}: {juror.n_votes:,} votes{_agreement(juror)}"
-    return JurorFinding(juror.name, "no skill", text, juror.n_votes)
-
-
 def notes_on_findings(findings: Sequence[JurorFinding], n_votes: int) -> list[str]:
     """A sentence for each kind of finding, with the most striking jurors by name."""
     copies, constant, useless = (
@@ -154,17 +145,20 @@ def notes_on_findings(findings: Sequence[JurorFinding], n_votes: int) -> list[st
     if n_more > 0:
         notes.append(f"{n_more} more pair{'s' * (n_more > 1)} of jurors look{'s' * (n_more == 1)} like copies.")
     if constant:
-        named = ", ".join(f"{finding.juror} with {finding.n_votes:,} votes" for finding in constant[:_MOST_NAMED])
-        dots = ", ..." if len(constant) > _MOST_NAMED else ""
+        named = _named([f"{finding.juror} with {finding.n_votes:,} votes" for finding in constant])
         gives = "jurors give" if len(constant) > 1 else "juror gives"
-        notes.append(f"{len(constant)} {gives} one and the same answer to every item ({named}{dots}).")
+        notes.append(f"{len(constant)} {gives} one and the same answer to every item ({named}).")
     if useless:
-        named = ", ".join(finding.juror for finding in useless[:_MOST_NAMED])
-        dots = ", ..." if len(useless) > _MOST_NAMED else ""
         have = "jurors have" if len(useless) > 1 else "juror has"
         share = 100 * sum(finding.n_votes for finding in useless) / n_votes
+        named = _named([finding.juror for finding in useless])
         notes.append(
-            f"{len(useless)} {have} a skill near zero with {LEAST_VOTES} votes or more ({named}{dots}); {share:.0f}% "
-            "of all votes are theirs, and hardly count."
+            f"{len(useless)} {have} a skill near zero with {LEAST_VOTES} votes or more ({named}); {share:.0f}% of all "
+            "votes are theirs, and hardly count."
         )
     return notes
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first few names."""
+    return ", ".join([*names[:_MOST_NAMED], *["..."] * (len(names) > _MOST_NAMED)])

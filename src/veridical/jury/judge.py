@@ -199,17 +199,17 @@ def _calibrated(
 
 def _answers(ballots: Ballots, consensus: Consensus, probs: Floats, label: Labels) -> dict[str, Any]:
     """What is known of every item, also of those without votes."""
-    n_items, answered = len(ballots.item_ids), ballots.answered
-    columns = {
-        "probs": np.full((n_items, len(ballots.class_names)), np.nan),
-        "label": np.full(n_items, -1, np.int64),
-        "confidence": np.full(n_items, np.nan),
-        "distinct_jurors": np.zeros(n_items),
-        "n_votes": np.zeros(n_items, np.int64),
+    n_answered = len(ballots.answered)
+
+    def of_all(values: Any, without_votes: float) -> Any:
+        column = np.full((len(ballots.item_ids), *values.shape[1:]), without_votes, values.dtype)
+        column[ballots.answered] = values
+        return column
+
+    return {
+        "probs": of_all(probs, np.nan),
+        "label": of_all(label.astype(np.int64), -1),
+        "confidence": of_all(probs[np.arange(n_answered), label], np.nan),
+        "distinct_jurors": of_all(consensus.distinct_sources, 0),
+        "n_votes": of_all(np.bincount(ballots.votes.items, minlength=n_answered).astype(np.int64), 0),
     }
-    columns["probs"][answered] = probs
-    columns["label"][answered] = label
-    columns["confidence"][answered] = probs[np.arange(len(answered)), label]
-    columns["distinct_jurors"][answered] = consensus.distinct_sources
-    columns["n_votes"][answered] = np.bincount(ballots.votes.items, minlength=len(answered))
-    return columns

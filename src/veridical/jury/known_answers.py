@@ -33,21 +33,15 @@ def read_gold(gold: Any) -> KnownAnswers | None:
         return answers_of(read_gold_columns(Path(gold)), str(gold))
     if hasattr(gold, "columns"):
         return answers_of(columns_of_frame(gold), "the table of gold labels")
-    gold = _by_index(gold)
+    index = index_of(gold)
+    if index is not None and hasattr(gold, "tolist"):  # a series whose index is more than a count
+        gold = dict(zip(index, gold.tolist(), strict=True))
     if isinstance(gold, Mapping):
         return {as_id(item): as_id(label) for item, label in gold.items()}
     answers = as_array(gold, "gold", "give a table, a mapping of ids to labels, or one label per item")
     if answers.ndim != 1:
         raise ShapeError(f"gold has shape {answers.shape}; give one label per item.")
     return list(answers.tolist())
-
-
-def _by_index(gold: Any) -> Any:
-    """A series as a mapping from its index, unless that only counts."""
-    index = index_of(gold)
-    if index is None or not hasattr(gold, "tolist"):
-        return gold
-    return dict(zip(index, gold.tolist(), strict=True))
 
 
 def match_gold(

@@ -22,8 +22,7 @@ _SOME_AGREEMENT = 0.03
 
 def notes_on_single_votes(ballots: Ballots, weights: Floats) -> list[str]:
     """Which sources have one vote, and what it counts."""
-    counts = np.bincount(ballots.votes.sources, minlength=len(ballots.source_names))
-    single = np.flatnonzero(counts == 1)
+    single = np.flatnonzero(np.bincount(ballots.votes.sources, minlength=len(ballots.source_names)) == 1)
     if not single.size:
         return []
     have = "source has" if single.size == 1 else "sources have"

@@ -166,7 +166,6 @@ class JuryResult(TableResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        shown = range(len(self.item_ids))
         return {
             "schema": _SCHEMA,
             "type": "jury",
@@ -181,7 +180,7 @@ class JuryResult(TableResult):
                     "gold": self.class_names[self.gold[n]] if self.gold[n] >= 0 else None,
                     "probs": None if self.label[n] < 0 else self.probs[n].tolist(),
                 }
-                for n in shown
+                for n in range(len(self.item_ids))
             ],
             "jurors": self._records(),
             "distinct_jurors": self.distinct_jurors_overall,
