@@ -33,10 +33,12 @@ def veridical_in_process(*arguments):
 def in_new_process(function, *arguments):
     """Call a function of a module in a new process; its exit code, negative after a signal, 0 after a return.
 
-    Processes are forked from one that has imported PyTorch and has no threads.
+    Processes are forked from one that has imported PyTorch and readers of files, and has no threads.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "veridical.training.ensemble"])
+    context.set_forkserver_preload(
+        ["torch", "pyarrow.parquet", "zarr", "veridical.training.ensemble", "veridical.predictions.files"]
+    )
     process = context.Process(target=function, args=arguments)
     process.start()
     process.join()

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import veridical as vd
 from veridical import errors
+from veridical.predictions.classes import is_class_column
 from veridical.predictions.files.format_torch import load_tensors
 from veridical.predictions.files.formats import FORMATS
 from veridical.predictions.validation import KINDS
@@ -25,7 +26,7 @@ WRITTEN = [suffix for suffix, known in FORMATS.items() if known.write]
 COMPLETE = [suffix for suffix in WRITTEN if suffix != ".npy"]
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r\n"), min_size=1, max_size=6).filter(
-    lambda name: name.strip() == name and name not in ("sample", "source", "label", "kind", "dtype")
+    lambda name: name.strip() == name and is_class_column(name)
 )
 
 

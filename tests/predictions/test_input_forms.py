@@ -229,7 +229,11 @@ def test_one_frame_is_one_source(probs):
         (lambda f: f.rename(columns={"z": "w"}), ShapeError, "source 1 has no column 'z'"),
         (lambda f: f.assign(w=0.0), ShapeError, "source 1 has a column 'w' that others lack"),
         (lambda f: f.set_axis(["x", "y", "x"], axis=1), ShapeError, "source 1 has two columns of one name"),
-        (lambda f: f.iloc[:4], ShapeError, "source 1 has 4 rows and source 0 has 5; all sources must predict"),
+        (
+            lambda f: f.iloc[:4],
+            ShapeError,
+            r"source 1 has shape \(4, 3\) and source 0 has shape \(5, 3\); all sources must predict",
+        ),
         (
             lambda f: f.set_axis(list("vwxyz")),
             ShapeError,

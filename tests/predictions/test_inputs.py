@@ -17,38 +17,6 @@ def probs(rng):
     return random_ensemble(rng, 3, 8, 3)
 
 
-def test_dictionary_names_its_sources(probs):
-    predictions = vd.Predictions({"forest": probs[0], "boosting": probs[1], "net": probs[2]})
-    assert predictions.source_names == ("forest", "boosting", "net")
-    np.testing.assert_array_equal(vd.discover(predictions).probs, vd.discover(probs).probs)
-    with pytest.raises(errors.ShapeError, match=r"source 1 has shape \(8, 2\) and source 0 has shape \(8, 3\)"):
-        vd.Predictions({"a": probs[0], "b": probs[1][:, :2]})
-
-
-def test_data_frames_are_matched_by_class_name(probs):
-    frames = [pd.DataFrame(source, columns=NAMES) for source in probs]
-    frames[1] = frames[1][["owl", "cat", "dog"]]
-    predictions = vd.Predictions(frames)
-    np.testing.assert_array_equal(predictions.values, probs)
-    assert predictions.class_names == tuple(NAMES)
-    in_other_order = vd.Predictions(frames, class_names=["dog", "owl", "cat"])
-    np.testing.assert_array_equal(in_other_order.values, probs[:, :, [1, 2, 0]])
-    with pytest.raises(errors.ShapeError, match="source 1 has no column 'owl'"):
-        vd.Predictions([frames[0], frames[1].rename(columns={"owl": "emu"})])
-
-
-def test_data_frames_are_matched_by_index(probs):
-    ids = [f"img{n}" for n in range(8)]
-    frames = [pd.DataFrame(source, columns=NAMES, index=ids) for source in probs]
-    frames[2] = frames[2].iloc[::-1]
-    predictions = vd.Predictions(frames)
-    np.testing.assert_array_equal(predictions.values, probs)
-    assert predictions.sample_ids.tolist() == ids
-    frames[2] = frames[2].rename(index={"img3": "other"})
-    with pytest.raises(errors.ShapeError, match=r"lacks 1 \('img3'\) and has in addition 1 \('other'\)"):
-        vd.Predictions(frames)
-
-
 def test_two_dimensions_are_one_source(probs):
     np.testing.assert_array_equal(vd.Predictions(probs[0]).values, probs[:1])
     labels = probs[0].argmax(axis=1)
@@ -90,11 +58,6 @@ def test_binary_scores_equal_both_columns(rng, form):
     )
 
 
-def test_binary_scores_must_be_probabilities():
-    with pytest.raises(errors.ConfidenceError, match=r"source 0, sample 1: .* is 1\.5; .* from 0 to 1"):
-        vd.Predictions([0.2, 1.5], kind="binary")
-
-
 def test_calibrator_remembers_kind(tmp_path, rng):
     logits = rng.normal(size=(3, 60, 4)) + 2 * rng.normal(size=(60, 4))
     labels = (logits.mean(axis=0) + rng.gumbel(size=(60, 4))).argmax(axis=1)
@@ -132,18 +95,6 @@ def test_labels_of_every_type(rng, labels, expected):
     assert predictions.labels.tolist() == expected
     assert predictions.n_labelled == 3
     assert predictions.labelled().n_samples == 3
-
-
-def test_boolean_labels_are_for_two_classes(rng):
-    predictions = vd.Predictions(random_ensemble(rng, 2, 3, 2), [True, False, True])
-    assert predictions.labels.tolist() == [1, 0, 1]
-    with pytest.raises(errors.LabelError, match="booleans, which are for two classes, and there are 3"):
-        vd.Predictions(random_ensemble(rng, 2, 3, 3), [True, False, True])
-
-
-def test_label_that_is_not_a_class_is_named(rng):
-    with pytest.raises(errors.LabelError, match="the label of sample 1 is 'emu', and the classes are: cat, dog, owl"):
-        vd.Predictions(random_ensemble(rng, 2, 2, 3), ["cat", "emu"], class_names=NAMES)
 
 
 @pytest.mark.parametrize("channels_first", [False, True])

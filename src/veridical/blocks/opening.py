@@ -16,7 +16,8 @@ from veridical.blocks.blocked import BLOCK_MEMORY, BlockedPredictions, skeleton
 from veridical.blocks.readers import Reader, ZarrReader, reader_of
 from veridical.errors import FileFormatError, LabelError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions, as_predictions
-from veridical.predictions.files.contents import Contents, declared_kind, settle_kind
+from veridical.predictions.contents import Contents
+from veridical.predictions.files.contents import declared_kind, settle_kind
 from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.format_npy import map_npy
 from veridical.predictions.files.format_zarr import is_zarr, open_zarr

@@ -16,8 +16,7 @@ from veridical.combine.combined import Labels
 from veridical.errors import GoldWarning, LabelError, ShapeError
 from veridical.jury.ballots import Ballots
 from veridical.jury.columns import answers_of, columns_of_frame, read_gold_columns
-from veridical.predictions.arrays import as_array, is_whole_number
-from veridical.predictions.frames import index_of
+from veridical.predictions.arrays import as_array, index_of, is_whole_number
 from veridical.predictions.sample_ids import as_id
 from veridical.predictions.votes import DEFAULT_SPELLING, Spelling
 

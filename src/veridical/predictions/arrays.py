@@ -90,6 +90,24 @@ def tensor_to_array(tensor: Any, what: str) -> Array:
     return array
 
 
+def is_frame(values: Any) -> bool:
+    """Whether it is a data frame: a table with named columns that converts itself to an array."""
+    return hasattr(values, "columns") and hasattr(values, "to_numpy")
+
+
+def index_of(values: Any) -> Any:
+    """The index of a data frame or a series, unless it only counts from 0; lists have a method so called."""
+    index = getattr(values, "index", None)
+    if index is None or callable(index):
+        return None
+    return None if _counts(np.asarray(index)) else index
+
+
+def _counts(ids: Array) -> bool:
+    """Whether ids are 0, 1, 2, ...: places, and no ids."""
+    return ids.dtype.kind in "iu" and np.array_equal(ids, np.arange(len(ids)))
+
+
 def as_text_array(texts: Sequence[str], what: str) -> Array:
     """Texts as one array; ``what`` begins the message."""
     check_texts(texts, what)

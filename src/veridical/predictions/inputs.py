@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,10 @@ from veridical.errors import (
     shown,
     warn_caller,
 )
-from veridical.predictions.arrays import Array, as_numbers, is_whole_number
-from veridical.predictions.frames import Frame, frame_of, is_frame, matching_columns, matching_rows
+from veridical.predictions.arrays import Array, as_numbers, is_frame, is_whole_number
+from veridical.predictions.classes import is_counting
+from veridical.predictions.contents import Contents, match_classes, match_samples
+from veridical.predictions.frames import frame_of
 from veridical.predictions.sums import rounding_of
 from veridical.predictions.validation import InputKind, check_flag, check_names, entries_of, renormalized, result_dtype
 
@@ -34,20 +36,6 @@ _ROWS_TO_CHECK = 100
 _FORMS = "(sources, samples, classes), or (samples, classes) for one source"
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Sources as one array (S, N, L) or as separate arrays (N, L), with what their input says about them."""
-
-    values: Array | tuple[Array, ...]
-    #: (N,), or (N, H, W) where samples are the pixels of images; its product is the number of samples.
-    sample_shape: tuple[int, ...]
-    source_names: Sequence[str] | None = None
-    class_names: Sequence[str] | None = None
-    sample_ids: Any = None
-    #: How far from one the sums of a table's rows may be by the digits they are written with.
-    rounding: float = 0.0
-
-
 def read_scores(
     values: Any,
     kind: InputKind,
@@ -55,7 +43,7 @@ def read_scores(
     class_axis: int | None,
     class_names: Sequence[str] | None,
     renormalize: bool = False,
-) -> Scores:
+) -> Contents:
     """``values`` in the form that Predictions keep; views where possible."""
     scores = _read_scores(values, kind, sources_axis, class_axis, class_names)
     if kind == "logits" and look_like_probabilities(scores.values, least=2):
@@ -84,7 +72,7 @@ def look_like_probabilities(sources: Array | Sequence[Array], least: int = 1) ->
 
 def _read_scores(
     values: Any, kind: InputKind, sources_axis: int, class_axis: int | None, class_names: Sequence[str] | None
-) -> Scores:
+) -> Contents:
     _reject_what_is_not_numbers(values)
     if is_frame(values):
         return _read_sources([values], None, kind, class_axis, class_names)
@@ -104,7 +92,7 @@ def _read_sources(
     class_axis: int | None,
     class_names: Sequence[str] | None,
     sources_axis: int = 0,
-) -> Scores:
+) -> Contents:
     """One array or data frame per source."""
     check_sources_axis(sources_axis)
     if sources_axis != 0:
@@ -120,40 +108,46 @@ def _read_sources(
         chosen = None if class_names is None else list(map(str, entries_of(class_names, "class names are")))
         tables = [frame_of(s, source, chosen) for s, source in enumerate(sources)]
         return _read_frames(tables, source_names, kind, class_names)
-    arrays = []
+    contents = []
     for s, source in enumerate(sources):
         array = as_numbers(source, f"source {s}")
-        arrays.append(_binary_columns(array, s) if kind == "binary" else _classes_last(array, class_axis, s))
-        if arrays[s].shape != arrays[0].shape:
-            raise ShapeError(
-                f"source {s} has shape {np.shape(source)} and source 0 has shape {np.shape(sources[0])}; all sources "
-                "must predict the same samples and classes."
-            )
-    shape = arrays[0].shape[:-1]
-    flat = tuple(array.reshape(-1, array.shape[-1]) for array in arrays)
-    return Scores(flat, shape, source_names)
+        array = _binary_columns(array, s) if kind == "binary" else _classes_last(array, class_axis, s)
+        contents.append(Contents(array, where=f"source {s}"))
+    match_samples(contents)
+    flat = tuple(source.values.reshape(-1, source.values.shape[-1]) for source in contents)
+    return Contents(flat, source_names=source_names, sample_shape=contents[0].values.shape[:-1])
 
 
 def _read_frames(
-    frames: list[Frame], source_names: list[str] | None, kind: InputKind, class_names: Sequence[str] | None
-) -> Scores:
+    frames: list[Contents], source_names: list[str] | None, kind: InputKind, class_names: Sequence[str] | None
+) -> Contents:
     """Data frames: classes are matched by the names of columns, samples by the index where it is more than a count."""
-    ids = matching_rows(frames)
     if kind == "binary":
+        for s, frame in enumerate(frames):
+            if frame.values.shape[1] != 1:
+                raise ShapeError(f"{frame.where} has {frame.values.shape[1]} columns; binary scores are one column.")
+            frame.values = _binary_columns(frame.values[:, 0], s)
+        columns, rounding = None, 0.0
+    else:
+        own = frames[0].class_names or []
+        named = check_names(class_names, len(own), "class")
+        # Columns without names are in the order of ``class_names``.
+        columns = match_classes(frames, own if named is None or (is_counting(own) and {*named} != {*own}) else named)
         for frame in frames:
-            if len(frame.columns) != 1:
-                raise ShapeError(f"{frame.where} has {len(frame.columns)} columns; binary scores are one column.")
-        arrays = [_binary_columns(frame.values[:, 0], s) for s, frame in enumerate(frames)]
-        return Scores(tuple(arrays), (len(arrays[0]),), source_names, None, ids)
-    columns = matching_columns(frames, check_names(class_names, len(frames[0].columns), "class"))
-    arrays = [frame.values for frame in frames]
-    for array in arrays:
-        _check_classes(array, "a data frame")
-    rounding = max(map(rounding_of, arrays)) if kind == "probs" else 0.0
-    return Scores(tuple(arrays), (len(arrays[0]),), source_names, columns, ids, rounding)
+            _check_classes(frame.values, "a data frame")
+        rounding = max(rounding_of(frame.values) for frame in frames) if kind == "probs" else 0.0
+    ids = match_samples(frames)
+    return Contents(
+        tuple(frame.values for frame in frames),
+        source_names=source_names,
+        class_names=None if columns is None or is_counting(columns) else columns,
+        sample_ids=ids,
+        sample_shape=(len(frames[0].values),),
+        rounding=rounding,
+    )
 
 
-def _read_array(values: Any, kind: InputKind, sources_axis: int, class_axis: int | None) -> Scores:
+def _read_array(values: Any, kind: InputKind, sources_axis: int, class_axis: int | None) -> Contents:
     """One array of all sources, or of one."""
     array = as_numbers(values, "the array of predictions")
     check_sources_axis(sources_axis)
@@ -163,7 +157,7 @@ def _read_array(values: Any, kind: InputKind, sources_axis: int, class_axis: int
         if sources_axis != 0:
             raise ParameterError(f"an array of shape {array.shape} is one source; leave sources_axis out.")
         array = _classes_last(array, class_axis)
-        return Scores(array[None], array.shape[:1])
+        return Contents(array[None], sample_shape=array.shape[:1])
     dimensions = array.ndim - 1
     if dimensions < _PLAIN or (dimensions not in (_PLAIN, _DENSE) and class_axis is None):
         raise ShapeError(_wrong_dimensions(array.shape, sources_axis))
@@ -177,7 +171,8 @@ def _read_array(values: Any, kind: InputKind, sources_axis: int, class_axis: int
     if array.shape[0] == 0:
         raise ShapeError(f"there are no sources (shape {np.shape(values)}); at least one is needed.")
     shape = array.shape[1:-1]
-    return Scores(array if len(shape) == 1 else array.reshape(len(array), -1, array.shape[-1]), shape)
+    array = array if len(shape) == 1 else array.reshape(len(array), -1, array.shape[-1])
+    return Contents(array, sample_shape=shape)
 
 
 def _wrong_dimensions(shape: tuple[int, ...], sources_axis: int) -> str:
@@ -224,7 +219,7 @@ def _normal_axis(class_axis: int, n_dims: int) -> int:
     return int(class_axis) % n_dims
 
 
-def _read_binary(array: Array, sources_axis: int, class_axis: int | None) -> Scores:
+def _read_binary(array: Array, sources_axis: int, class_axis: int | None) -> Contents:
     """Probabilities of the positive class: (N,), (S, N), or dense (S, N, H, W)."""
     if class_axis is not None:
         raise ParameterError("binary scores have no axis of classes; leave class_axis out.")
@@ -238,7 +233,7 @@ def _read_binary(array: Array, sources_axis: int, class_axis: int | None) -> Sco
         raise ShapeError(f"there are no sources (shape {array.shape}); at least one is needed.")
     shape = array.shape[1:]
     columns = np.stack([_binary_columns(source.reshape(-1), s) for s, source in enumerate(array)])
-    return Scores(columns, shape)
+    return Contents(columns, sample_shape=shape)
 
 
 def _binary_columns(scores: Array, s: int) -> Array:

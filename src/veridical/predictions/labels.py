@@ -22,9 +22,8 @@ from veridical.errors import (
     shown,
     warn_caller,
 )
-from veridical.predictions.arrays import Array, as_array, is_whole_number
+from veridical.predictions.arrays import Array, as_array, index_of, is_frame, is_whole_number
 from veridical.predictions.classes import UNKNOWN, ClassIndices, class_indices, is_whole, value_of
-from veridical.predictions.frames import index_of, is_frame
 
 #: What to say where labels are needed.
 LABELS_NEEDED = "this needs labels and the predictions have none; give them as labels=, one integer per sample."

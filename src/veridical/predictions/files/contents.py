@@ -61,28 +61,6 @@ class Format:
     extra: str | None = None
 
 
-@dataclass
-class Contents:
-    """The content of a file: scores, and what the file declares about them."""
-
-    values: Array | Sequence[Array]
-    labels: Any = None
-    kind: InputKind | None = None
-    source_names: Sequence[str] | None = None
-    class_names: Sequence[str] | None = None
-    sample_ids: Any = None
-    groups: Any = None
-    #: Of dense predictions, whose samples are the pixels of images: (N, H, W).
-    sample_shape: tuple[int, ...] | None = None
-    #: Of a table: how far from one the sums of its rows may be by the digits they are written with, and whether its
-    #: rows were put into the order of their ids.
-    rounding: float = 0.0
-    was_sorted: bool = False
-    is_table: bool = False
-    #: All files that were read; empty if it is only the one that the reader was called with.
-    files: tuple[Path, ...] = ()
-
-
 #: Of the names of all columns, those of the columns to read as numbers and as text.
 Choose = Callable[[list[str]], tuple[Sequence[str], Sequence[str]]]
 

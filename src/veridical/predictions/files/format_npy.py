@@ -17,7 +17,8 @@ from numpy.lib import format as npy_format
 from veridical._atomic import atomic_file
 from veridical.errors import CorruptFileError, DtypeError, FileFormatError
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, Format, Request, declared_kind
+from veridical.predictions.contents import Contents
+from veridical.predictions.files.contents import Format, Request, declared_kind
 from veridical.predictions.files.file_checks import check_is_file, reading, wrong_content
 from veridical.predictions.validation import Array
 

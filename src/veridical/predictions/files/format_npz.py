@@ -20,9 +20,9 @@ from veridical._atomic import atomic_file
 from veridical.errors import CorruptFileError, DtypeError, ShapeError
 from veridical.predictions.classes import ClassIndices
 from veridical.predictions.container import Predictions
+from veridical.predictions.contents import Contents
 from veridical.predictions.files.contents import (
     BESIDE_SCORES,
-    Contents,
     Format,
     Request,
     beside_scores,

@@ -12,9 +12,9 @@ import numpy as np
 from veridical._lazy import require
 from veridical.errors import CorruptFileError, FileFormatError
 from veridical.predictions.arrays import check_texts, is_tensor, tensor_to_array
+from veridical.predictions.contents import Contents
 from veridical.predictions.files.contents import (
     BESIDE_SCORES,
-    Contents,
     Format,
     Request,
     choose_scores,

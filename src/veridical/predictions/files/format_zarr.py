@@ -16,9 +16,9 @@ from veridical._atomic import atomic_directory
 from veridical._lazy import require
 from veridical.errors import DtypeError, FileFormatError, StorageError
 from veridical.predictions.container import Predictions
+from veridical.predictions.contents import Contents
 from veridical.predictions.files.contents import (
     BESIDE_SCORES,
-    Contents,
     Format,
     Request,
     beside_scores,

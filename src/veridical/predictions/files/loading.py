@@ -18,14 +18,15 @@ from veridical.errors import (
     UnmatchedIdWarning,
     warn_caller,
 )
+from veridical.predictions.arrays import index_of
 from veridical.predictions.classes import is_counting
 from veridical.predictions.container import Predictions
-from veridical.predictions.files.contents import Contents, Request, settle_kind
+from veridical.predictions.contents import Contents
+from veridical.predictions.files.contents import Request, settle_kind
 from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.format_zarr import ZARR, is_zarr
 from veridical.predictions.files.formats import format_of, read_labels, suffixes_with
 from veridical.predictions.files.source_files import is_pattern, read_directory, read_files, read_pattern
-from veridical.predictions.frames import index_of
 from veridical.predictions.labels import LabelTable
 from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice, check_type, entries_of
 

@@ -12,14 +12,13 @@ import numpy as np
 
 from veridical._json import read_json
 from veridical._names import natural_order
-from veridical.errors import CorruptFileError, FileFormatError, LabelError, ShapeError
-from veridical.predictions.classes import UNKNOWN, ClassIndices, order_of_columns
-from veridical.predictions.files.contents import Contents, Request
+from veridical.errors import CorruptFileError, FileFormatError, ShapeError
+from veridical.predictions.classes import ClassIndices
+from veridical.predictions.contents import Contents, common_labels, match_classes, match_samples
+from veridical.predictions.files.contents import Request
 from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.formats import FORMATS, format_of, format_with, read_labels, suffixes_with
-from veridical.predictions.labels import Samples, resolve_labels
-from veridical.predictions.sample_ids import places_of
-from veridical.predictions.validation import KINDS, Array
+from veridical.predictions.validation import KINDS
 
 _RUN = "run.json"
 
@@ -100,23 +99,17 @@ def _read_sources(sources: Sequence[Path], labels: Sequence[Path], where: str, r
     files = sorted(sources, key=lambda path: natural_order(path.name))
     members = [_one_source(format_of(file).read(file, request), file) for file in files]
     first = members[0]
-    _reject_labels(members, files)
-    _check_kinds(members, files)
-    class_names = _match_classes(members, files)
-    _match_samples(members, files)
-    for file, member in zip(files, members, strict=True):
-        if member.values.shape != first.values.shape:
-            raise ShapeError(
-                f"{file} has shape {member.values.shape} and {files[0]} has shape {first.values.shape}; all sources "
-                "must predict the same samples and classes."
-            )
+    _reject_labels(members)
+    _check_kinds(members)
+    class_names = match_classes(members)
+    ids = match_samples(members, FileFormatError)
     return Contents(
         [member.values for member in members],
-        read_labels(labels[0]) if labels else _common_labels(members, files, class_names),
+        read_labels(labels[0]) if labels else common_labels(members, class_names),
         first.kind,
         _names(files),
         class_names,
-        first.sample_ids,
+        ids,
         first.groups,
         rounding=max(member.rounding for member in members),
         was_sorted=any(member.was_sorted for member in members),
@@ -125,7 +118,7 @@ def _read_sources(sources: Sequence[Path], labels: Sequence[Path], where: str, r
     )
 
 
-def _one_source(contents: Contents, file: Path) -> Any:
+def _one_source(contents: Contents, file: Path) -> Contents:
     """The content of a file with one source, its scores of shape (N, L), or (N,) if they are binary."""
     values = contents.values
     values = np.asarray(values[0]) if len(values) == 1 and np.ndim(values[0]) == 2 else values
@@ -135,86 +128,28 @@ def _one_source(contents: Contents, file: Path) -> Any:
             f"{file} has shape {np.shape(contents.values)}; in a set of files each holds one source, (samples, "
             "classes); load a file with all sources by itself."
         )
-    contents.values = values
+    contents.values, contents.where = values, str(file)
     if contents.class_names is None and isinstance(contents.labels, ClassIndices):
         contents.labels = contents.labels.indices
     return contents
 
 
-def _reject_labels(members: Sequence[Any], files: Sequence[Path]) -> None:
+def _reject_labels(members: Sequence[Contents]) -> None:
     """Refuse whole numbers, one per sample, among files of scores."""
-    scores = [member.values.ndim > 1 or member.values.dtype.kind == "f" for member in members]
-    suspect = next((file for file, is_score in zip(files, scores, strict=True) if not is_score), None)
-    if suspect is not None and any(scores):
+    suspects = [member.where for member in members if member.values.ndim == 1 and member.values.dtype.kind != "f"]
+    if 0 < len(suspects) < len(members):
         raise FileFormatError(
-            f"{suspect} has one whole number per sample and looks like labels; give it as labels=, which "
-            "is not read as a source."
+            f"{suspects[0]} has one whole number per sample and looks like labels; give it as labels=, which is not "
+            "read as a source."
         )
 
 
-def _check_kinds(members: Sequence[Contents], files: Sequence[Path]) -> None:
+def _check_kinds(members: Sequence[Contents]) -> None:
     """All files must declare the same kind, or none."""
-    first = members[0]
-    for file, member in zip(files, members, strict=True):
-        if member.kind != first.kind:
-            kinds = [
-                f"{name} holds {kind or 'an undeclared kind'}"
-                for name, kind in ((files[0], first.kind), (file, member.kind))
-            ]
-            raise FileFormatError(f"{' and '.join(kinds)}; all sources must be of the same kind.")
-
-
-def _match_classes(members: Sequence[Any], files: Sequence[Path]) -> Sequence[str] | None:
-    """Put the columns of all files, and their labels, into the order of the first file with class names; these."""
-    wanted: Sequence[str] | None = next((member.class_names for member in members if member.class_names), None)
-    if wanted is None:
-        return None
-    for file, member in zip(files, members, strict=True):
-        names, n_classes = member.class_names, member.values.shape[-1]
-        if names is None and n_classes != len(wanted):
-            continue  # its shape differs from that of others
-        order = order_of_columns(names, wanted, str(file))
-        if member.labels is not None:
-            samples = Samples((len(member.values),), None, n_classes, names or wanted)
-            indices = resolve_labels(member.labels, samples)
-            member.labels = indices if order is None else np.append(np.argsort(order), UNKNOWN)[indices]
-        if order is not None:
-            member.values = member.values[:, order]
-    return wanted
-
-
-def _match_samples(members: Sequence[Any], files: Sequence[Path]) -> None:
-    """Put the samples of all files into the order of the first, by their ids."""
-    first = members[0]
-    if all(member.sample_ids is None for member in members):
-        return
-    ids = _ids_or_count(first)
-    for file, member in zip(files, members, strict=True):
-        others = _ids_or_count(member)
-        member.sample_ids = ids
-        if np.array_equal(others, ids):
-            continue
-        places = places_of(ids, others, str(files[0]), str(file), FileFormatError)
-        member.values = member.values[places]
-        member.labels = None if member.labels is None else np.asarray(member.labels)[places]
-        member.groups = None if member.groups is None else np.asarray(member.groups)[places]
-
-
-def _ids_or_count(member: Contents) -> Array:
-    """The ids of samples; a reader leaves out those that only count."""
-    return np.arange(len(member.values)) if member.sample_ids is None else np.asarray(member.sample_ids)
-
-
-def _common_labels(members: Sequence[Contents], files: Sequence[Path], class_names: Sequence[str] | None) -> Any:
-    """The labels that files contain, which must agree; places of classes where these have names."""
-    labelled = [(file, member.labels) for file, member in zip(files, members, strict=True) if member.labels is not None]
-    for file, labels in labelled:
-        if not np.array_equal(labels, labelled[0][1]):
-            raise LabelError(
-                f"{file} has labels that differ from those in {labelled[0][0]}; all sources need the same samples."
-            )
-    labels = labelled[0][1] if labelled else None
-    return labels if class_names is None or labels is None else ClassIndices(np.asarray(labels))
+    other = next((member for member in members if member.kind != members[0].kind), None)
+    if other is not None:
+        kinds = [f"{member.where} holds {member.kind or 'an undeclared kind'}" for member in (members[0], other)]
+        raise FileFormatError(f"{' and '.join(kinds)}; all sources must be of the same kind.")
 
 
 def _names(files: Sequence[Path]) -> list[str]:

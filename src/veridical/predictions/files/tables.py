@@ -13,7 +13,8 @@ import numpy as np
 from veridical.errors import FileFormatError, LabelError, ShapeError
 from veridical.predictions.arrays import as_text_array
 from veridical.predictions.classes import columns_of_classes, is_counting, is_unknown, is_whole, value_of
-from veridical.predictions.files.contents import Contents, ReadTable, Request, declared_kind, settle_kind
+from veridical.predictions.contents import Contents
+from veridical.predictions.files.contents import ReadTable, Request, declared_kind, settle_kind
 from veridical.predictions.files.file_checks import missing_column
 from veridical.predictions.sums import rounding_of
 from veridical.predictions.validation import INPUT_KINDS, Array, check_choice
