@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import veridical as vd
 from veridical import errors
-from veridical.predictions.classes import is_class_column
+from veridical.predictions.classes import ClassIndices, is_class_column
 from veridical.predictions.files.format_torch import load_tensors
 from veridical.predictions.files.formats import FORMATS
 from veridical.predictions.validation import KINDS
@@ -65,9 +65,11 @@ def test_round_trip(tmp_path, suffix, data):
         # Names 0, 1, 2, ... are places, and come back as no names.
         return data.draw(st.none() | names.filter(lambda some: some != [str(place) for place in range(count)]))
 
+    is_list = data.draw(st.booleans())
+    labels = data.draw(st.none() | st.lists(st.integers(0, shape[2] - 1), min_size=shape[1], max_size=shape[1]))
     predictions = vd.Predictions(
-        list(values) if data.draw(st.booleans()) else values,
-        data.draw(st.none() | st.lists(st.integers(0, shape[2] - 1), min_size=shape[1], max_size=shape[1])),
+        list(values) if is_list else values,
+        None if labels is None else ClassIndices(np.array(labels)),  # names may be numbers, too
         kind=data.draw(st.sampled_from(KINDS)),
         source_names=draw_names(shape[0]),
         class_names=draw_names(shape[2]),
