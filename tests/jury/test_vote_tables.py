@@ -181,9 +181,17 @@ def test_frame_with_numbered_columns_has_text_names():
     assert columns_of_frame(pandas.DataFrame({0: [1, 2], "label": ["x", "y"]})) == {"0": [1, 2], "label": ["x", "y"]}
 
 
-@pytest.mark.parametrize("item", ["item", "Sample", "TASK", "question", "Id"])
-@pytest.mark.parametrize("source", ["source", "juror", "Worker", "annotator", "model", "judge"])
-@pytest.mark.parametrize("label", ["label", "vote", "Answer"])
+@pytest.mark.parametrize(
+    ("item", "source", "label"),
+    [
+        ("item", "source", "label"),
+        ("Sample", "juror", "vote"),
+        ("TASK", "Worker", "Answer"),
+        ("question", "annotator", "label"),
+        ("Id", "model", "vote"),
+        ("id", "judge", "label"),
+    ],
+)
 def test_columns_may_have_other_names(item, source, label):
     ballots = ballots_of_table({item: [1, 2], source: ["a", "b"], label: ["x", "y"]}, "the table")
     assert (ballots.item_ids, ballots.source_names, ballots.class_names) == (("1", "2"), ("a", "b"), ("x", "y"))

@@ -288,7 +288,7 @@ def fit_chosen(
 
 
 def fit_log_pool_or_better(predictions: Predictions, random_state: RandomState, *, few: bool = False) -> Chosen:
-    """The log pool, unless the best of eight other pairs is better by more than two standard errors.
+    """The log pool, unless the best of nine other pairs is better by more than two standard errors.
 
     If the labels show ``few`` mistakes the only other pair is the plain mean.
     """

@@ -124,19 +124,26 @@ def _labels(
         notes.append(f"{n} row{'s have' if n > 1 else ' has'} no label: abstentions, which are not votes.")
     if not has_column(columns, CONFIDENCE):
         return class_names, rows, labels[rows], np.ones(len(rows)), notes
-    confidence = _confidences(columns, where)[rows]
-    return class_names, *_spread(rows, labels[rows], confidence, len(class_names)), notes
+    confidence = _numbers(column(columns, CONFIDENCE, where), where, "the confidence", 1.0)
+    wrong = np.flatnonzero(~((confidence >= 0) & (confidence <= 1)))
+    if wrong.size:
+        raise NotFiniteError(
+            f"row {wrong[0] + 1} of {where}: the confidence is {confidence[wrong[0]]:g}; it is a number from 0 to 1."
+        )
+    return class_names, *_spread(rows, labels[rows], confidence[rows], len(class_names)), notes
 
 
-def _confidences(columns: Columns, where: str) -> Any:
-    """Confidence of each row; a vote without one is sure."""
-    result = np.ones(len(column(columns, CONFIDENCE, where)))
-    for row, value in enumerate(column(columns, CONFIDENCE, where)):
-        number = 1.0 if as_id(value) == "" else _number(value, f"row {row + 1} of {where}: the confidence")
-        if not 0 <= number <= 1:
-            raise NotFiniteError(f"row {row + 1} of {where}: the confidence is {number:g}; it is a number from 0 to 1.")
-        result[row] = number
-    return result
+def _numbers(values: Sequence[Any], where: str, what: str, blank: float) -> Floats:
+    """A column of numbers; ``blank`` stands for empty cells."""
+    numbers: Floats = np.full(len(values), blank)
+    for row, value in enumerate(values):
+        if as_id(value) == "":
+            continue
+        try:
+            numbers[row] = float(value)
+        except Exception:  # an object may raise anything
+            raise FileFormatError(f"row {row + 1} of {where}: {what} is {shown(value)}; write a number.") from None
+    return numbers
 
 
 def _spread(rows: Any, labels: Any, confidence: Any, n_classes: int) -> tuple[Any, Any, Any]:
@@ -157,10 +164,8 @@ def _probabilities(
 ) -> tuple[list[str], Any, Any, Any, list[str]]:
     """The same for a column of probabilities per class; a row without any is an abstention."""
     named = [name for name in columns if name.lower() not in RESERVED]
-    if all(name.startswith(PROBABILITY) for name in named):
-        class_names = [name.removeprefix(PROBABILITY) for name in named]
-    else:
-        class_names = named
+    have_prefix = all(name.startswith(PROBABILITY) for name in named)
+    class_names = [name.removeprefix(PROBABILITY) for name in named] if have_prefix else named
     if len(named) < 2:
         raise FileFormatError(
             f"{where} has no column label and fewer than two columns of probabilities (columns: "
@@ -172,12 +177,7 @@ def _probabilities(
             f"the columns of {where} are {', '.join(class_names)[:100]}, and the classes are "
             f"{', '.join(classes)[:100]}; name the columns after the classes."
         )
-    n_rows = len(columns[named[0]])
-    values: Floats = np.empty((n_rows, len(named)))
-    for l, name in enumerate(named):
-        for row, value in enumerate(columns[name]):
-            text = as_id(value)
-            values[row, l] = math.nan if text == "" else _number(value, f"row {row + 1} of {where}: {name}")
+    values = np.column_stack([_numbers(columns[name], where, name, math.nan) for name in named])
     absent: Any = np.isnan(values).all(axis=1)
     _check_rows(values, absent, named, where)
     kept = np.where(absent[:, None], 0.0, values)
@@ -202,13 +202,6 @@ def _check_rows(values: Any, absent: Any, names: Sequence[str], where: str) -> N
         )
 
 
-def _number(value: Any, what: str) -> float:
-    try:
-        return float(value)
-    except Exception:  # an object may raise anything
-        raise FileFormatError(f"{what} is {shown(value)}; write a number.") from None
-
-
 def _repeated(items: Any, sources: Any, rows: Any, item_ids: Sequence[str], source_names: Sequence[str]) -> list[str]:
     """Notes on sources that have several rows for an item."""
     voted = np.unique(rows)
@@ -219,8 +212,8 @@ def _repeated(items: Any, sources: Any, rows: Any, item_ids: Sequence[str], sour
     if not several.size:
         return []
     row = voted[first[several[np.argmin(first[several])]]]
+    have = "pairs of item and source have" if several.size > 1 else "pair of item and source has"
     return [
-        f"{several.size} pair{'s' * (several.size > 1)} of item and source {'have' if several.size > 1 else 'has'} "
-        f"several votes (the first is {source_names[sources[row]]} on {item_ids[items[row]]}): they count as draws, "
-        "and their shares as one vote."
+        f"{several.size} {have} several votes (the first is {source_names[sources[row]]} on {item_ids[items[row]]}): "
+        "they count as draws, and their shares as one vote."
     ]
