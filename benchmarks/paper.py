@@ -10,7 +10,7 @@ from timing import best_ratio
 
 import veridical as vd
 from veridical import metrics, paper
-from veridical.paper.table_1 import default_sources
+from veridical.paper.by_sources import default_sources
 
 
 def one_by_one(predictions: vd.Predictions, steps: list[int]) -> list[dict[str, float]]:

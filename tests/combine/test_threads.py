@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import veridical as vd
 from veridical._parallel import resolve_threads, run_blocks, single_threaded_blas
-from veridical.combine import truth_discovery
 from veridical.errors import ParameterError
 
 pytestmark = pytest.mark.compiled
@@ -115,19 +114,3 @@ def test_number_of_threads_from_the_environment(monkeypatch):
         resolve_threads(None)
     monkeypatch.delenv("VERIDICAL_NUM_THREADS")
     assert resolve_threads(None) >= 1
-
-
-@pytest.mark.compiled
-def test_calibrators_that_look_at_sources_discover_once(monkeypatch):
-    """The mean and the truth are from one pass over the sources, at the fit and at each prediction."""
-    passes = []
-    run = truth_discovery._run
-    monkeypatch.setattr(truth_discovery, "_run", lambda *arguments: (passes.append(1), run(*arguments)))
-    predictions = vd.load_demo().select(sources=slice(3), samples=slice(500))
-    for method in (vd.PTDE(), vd.TruthLogit()):
-        passes.clear()
-        method.fit(predictions)
-        assert len(passes) == 1, method
-        passes.clear()
-        method.predict_all(predictions)
-        assert len(passes) == 1, method

@@ -89,9 +89,15 @@ def test_methods_on_many_splits_share_what_needs_no_labels(run, predictions, dis
     assert discovered[N_SOURCES, 20, False, False] <= N_SAMPLES  # TDE
 
 
-def test_ptde_fit_discovers_once(predictions, discovered):
-    vd.PTDE(random_state=0).fit(predictions)
-    assert discovered == {(N_SOURCES, 0, True, False): N_SAMPLES, (N_SOURCES, 20, True, False): N_SAMPLES}
+@pytest.mark.parametrize("method", [vd.PTDE(random_state=0), vd.TruthLogit()], ids=["ptde", "truth-logit"])
+def test_calibrators_that_look_at_sources_discover_once(predictions, discovered, method):
+    """The mean and the truth are from one pass over the sources, at the fit and at each prediction."""
+    once = {(N_SOURCES, 20, True, False): N_SAMPLES}
+    method.fit(predictions)
+    assert discovered == once
+    discovered.clear()
+    method.predict_all(predictions)
+    assert discovered == once
 
 
 def test_mean_and_truth_come_from_one_pass(predictions, discovered):

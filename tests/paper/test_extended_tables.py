@@ -9,8 +9,8 @@ from veridical import paper
 from veridical.metrics import SUMMARY_METRICS
 from veridical.paper.extended import Extended
 from veridical.paper.formats import verdict_table
+from veridical.paper.posthoc import posthoc_tables, value_over_splits
 from veridical.paper.tables import Value
-from veridical.paper.tables_2_to_4 import posthoc_tables, value_over_splits
 
 EXTENDED = Extended(n_resamples=60, n_draws=30)
 

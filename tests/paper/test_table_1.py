@@ -10,7 +10,7 @@ from small_ensembles import small_ensemble, small_predictions
 import veridical as vd
 from veridical import paper
 from veridical.errors import NotNormalisedError, ParameterError
-from veridical.paper.table_1 import default_sources, rules_of
+from veridical.paper.by_sources import default_sources, rules_of
 
 #: What the authors' program gave on the shipped ensemble: the mean, and truth discovery with six updates.
 GOLDEN = {

@@ -10,7 +10,7 @@ from veridical.errors import ParameterError, ShapeError
 from veridical.evaluation.comparison import run_halves
 from veridical.evaluation.engine import Engine
 from veridical.evaluation.methods import resolve_method
-from veridical.paper.tables_2_to_4 import paper_batch, posthoc_sources, posthoc_tables, table_methods
+from veridical.paper.posthoc import paper_batch, posthoc_sources, posthoc_tables, table_methods
 
 PAPER_METHODS = {
     "table2": ["DE", "TS", "ETS", "IRM", "pTDE"],

@@ -52,6 +52,8 @@ class Combiner:
     #: Whether each source has a weight that is fitted on a set of samples, with labels or without; all others combine
     #: each sample on its own.
     has_weights: ClassVar[bool] = False
+    #: Whether its vectors are those of truth discovery with the mean's labels, which one pass computes with the mean.
+    discovers_truth: ClassVar[bool] = False
     #: Rank among combiners of equal merit: the lower, the fewer things it fits.
     complexity: ClassVar[int] = 0
     #: Names of the fitted attributes, which are saved and restored: numbers or float64 arrays.
@@ -228,6 +230,7 @@ class ATDE(Combiner):
     title = "aTDE"
     summary = "Truth discovery that keeps the mean's labels."
     keeps_labels = True
+    discovers_truth = True
     complexity = 1
 
     def combine(self, sources: Sources) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from veridical._progress import Progress, check_progress
 from veridical._tables import TableResult
 from veridical._version import versions
 from veridical.calibrate import calibrators
-from veridical.combine import label_free_combiners
+from veridical.combine import COMBINERS, label_free_combiners
 from veridical.errors import NotConvergedWarning, ParameterError
 from veridical.evaluation.engine import Engine, FitsWithEngine, half_split
 from veridical.evaluation.evaluating import SCHEMA, MethodScores, score
@@ -228,6 +228,6 @@ def run_halves(engine: Engine, methods: Sequence[Method], n_splits: int, random_
 
 def _may_need_truth(method: Method) -> bool:
     if method.calibrator is None:
-        return method.combiner == "atde"
+        return COMBINERS[method.combiner].discovers_truth
     calibrator = calibrators()[method.calibrator]
     return calibrator.needs_sources or issubclass(calibrator, FitsWithEngine)

@@ -19,9 +19,9 @@ from veridical.metrics.registry import METRICS
 from veridical.metrics.resampling import resample
 from veridical.metrics.sample import Floats, Sample
 
-#: Methods that compute the same in different ways differ by rounding, on every resample alike; no figure is printed
-#: with so many digits that this would be a difference.
-_ROUNDING = 1e-9
+#: Methods that compute the same in different ways differ by the rounding of float32, on every resample alike; no figure
+#: is printed with so many digits that this would be a difference.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)

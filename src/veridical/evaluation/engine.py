@@ -122,7 +122,9 @@ class Engine:
 
     def expect(self, methods: Iterable[Method | None]) -> None:
         """Say which methods are to come: if truth discovery is among them, the mean is taken from the same pass."""
-        self.in_memory.expects_truth = any(method is not None and method.combiner == "atde" for method in methods)
+        self.in_memory.expects_truth = any(
+            method is not None and COMBINERS[method.combiner].discovers_truth for method in methods
+        )
 
     def combined(self, name: str) -> Combined:
         """All samples combined in a way that needs no labels."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
+    from veridical.paper.by_sources import table1 as table1
     from veridical.paper.ensembles import Ensemble as Ensemble
     from veridical.paper.ensembles import EnsembleName as EnsembleName
     from veridical.paper.ensembles import open_ensembles as open_ensembles
@@ -25,19 +26,18 @@ if TYPE_CHECKING:
     from veridical.paper.panels import DisagreementByScore as DisagreementByScore
     from veridical.paper.panels import bins_before_after as bins_before_after
     from veridical.paper.panels import disagreement_by_score as disagreement_by_score
+    from veridical.paper.posthoc import table2 as table2
+    from veridical.paper.posthoc import table3 as table3
+    from veridical.paper.posthoc import table4 as table4
     from veridical.paper.published import Published as Published
     from veridical.paper.published import PublishedGroup as PublishedGroup
     from veridical.paper.published import published_groups as published_groups
     from veridical.paper.reproduction import Settings as Settings
     from veridical.paper.reproduction import reproduce_all as reproduce_all
-    from veridical.paper.table_1 import table1 as table1
     from veridical.paper.tables import PairedDifference as PairedDifference
     from veridical.paper.tables import Row as Row
     from veridical.paper.tables import Table as Table
     from veridical.paper.tables import Value as Value
-    from veridical.paper.tables_2_to_4 import table2 as table2
-    from veridical.paper.tables_2_to_4 import table3 as table3
-    from veridical.paper.tables_2_to_4 import table4 as table4
 
 #: Module -> the public names in it.
 _NAMES_IN = {
@@ -48,9 +48,9 @@ _NAMES_IN = {
     "panels": "BinsBeforeAfter DisagreementByScore bins_before_after disagreement_by_score",
     "published": "Published PublishedGroup published_groups",
     "reproduction": "Settings reproduce_all",
-    "table_1": "table1",
+    "by_sources": "table1",
     "tables": "PairedDifference Row Table Value",
-    "tables_2_to_4": "table2 table3 table4",
+    "posthoc": "table2 table3 table4",
 }
 
 __getattr__, __dir__, __all__ = names_on_demand(__name__, _NAMES_IN)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from veridical.evaluation.differences import Differences
-from veridical.paper.tables import PairedDifference, Row
+from veridical.paper.tables import PairedDifference, Row, Value, with_values
 from veridical.predictions.validation import check_type
 
 _FLOOR_NOTE = "Floor: what perfectly calibrated predictions with these confidences would score."
@@ -57,17 +57,12 @@ def check_extended(extended: Any) -> Extended | None:
 
 def with_intervals(rows: Sequence[Row], differences: Differences) -> list[Row]:
     """The rows of one group with their intervals."""
-    return [
-        replace(
-            row,
-            values={
-                metric: replace(value, low=low, high=high)
-                for metric, value in row.values.items()
-                for low, high in [differences.intervals[row.method, metric]]
-            },
-        )
-        for row in rows
-    ]
+
+    def with_interval(row: Row, metric: str, value: Value) -> Value:
+        low, high = differences.intervals[row.method, metric]
+        return replace(value, low=low, high=high)
+
+    return with_values(rows, with_interval)
 
 
 def pairs_of(rows: Sequence[Row], differences: Differences) -> list[PairedDifference]:

@@ -16,7 +16,7 @@ from veridical.evaluation.methods import resolve_method
 from veridical.metrics import bin_edges, reliability_curve
 from veridical.metrics.sample import Booleans, Floats
 from veridical.paper.ensembles import Ensemble, EnsembleName
-from veridical.paper.tables_2_to_4 import posthoc_sources
+from veridical.paper.posthoc import posthoc_sources
 from veridical.predictions.validation import check_choice, check_seed
 
 Nested = tuple[tuple[float, ...], ...]

@@ -17,14 +17,14 @@ from veridical._progress import Progress, check_progress
 from veridical._tables import html_table
 from veridical._templates import html_template
 from veridical._version import __version__
+from veridical.paper.by_sources import table1
 from veridical.paper.ensembles import Ensemble, open_ensembles
 from veridical.paper.extended import Extended
 from veridical.paper.figures import draw_figure2, draw_figure3, draw_figure_a, figure_bytes
 from veridical.paper.formats import FORMATS, SUFFIXES, as_table, verdict_table
 from veridical.paper.panels import bins_before_after, disagreement_by_score
-from veridical.paper.table_1 import table1
+from veridical.paper.posthoc import posthoc_tables
 from veridical.paper.tables import Table
-from veridical.paper.tables_2_to_4 import posthoc_tables
 from veridical.plots.style import FIGURE_FORMATS
 from veridical.predictions.validation import Kind, check_type
 

@@ -188,29 +188,22 @@ class Table:
         return {"schema": SCHEMA, "type": "table", "unit": "fraction", **content}
 
 
-def with_published(rows: Iterable[Row], tables: tuple[str, ...], as_paper: Callable[[str], str]) -> list[Row]:
-    """The rows with the paper's own figures beside ours, where it has them; ``as_paper`` translates methods."""
+def with_values(rows: Iterable[Row], change: Callable[[Row, str, Value], Value]) -> list[Row]:
+    """The rows with each value replaced by ``change(row, metric, value)``."""
     return [
-        replace(
-            row,
-            values={
-                metric: replace(
-                    value,
-                    published=published_value(
-                        row.name.dataset,
-                        row.name.architecture,
-                        row.name.ensemble,
-                        row.sources,
-                        as_paper(row.method),
-                        metric,
-                        tables,
-                    ),
-                )
-                for metric, value in row.values.items()
-            },
-        )
+        replace(row, values={metric: change(row, metric, value) for metric, value in row.values.items()})
         for row in rows
     ]
+
+
+def with_published(rows: Iterable[Row], tables: tuple[str, ...], as_paper: Callable[[str], str]) -> list[Row]:
+    """The rows with the paper's own figures beside ours, where it has them; ``as_paper`` translates methods."""
+
+    def published(row: Row, metric: str, value: Value) -> Value:
+        name = row.name.dataset, row.name.architecture, row.name.ensemble
+        return replace(value, published=published_value(*name, row.sources, as_paper(row.method), metric, tables))
+
+    return with_values(rows, published)
 
 
 def with_best_marked(rows: Iterable[Row]) -> list[Row]:
@@ -221,16 +214,10 @@ def with_best_marked(rows: Iterable[Row]) -> list[Row]:
         for metric, value in row.values.items():
             printed.setdefault((row.group, metric), []).append(_as_printed(metric, value.mean))
     best = {key: METRICS[key[1]].best(values) for key, values in printed.items()}
-    return [
-        replace(
-            row,
-            values={
-                metric: replace(value, best=_as_printed(metric, value.mean) == best[row.group, metric])
-                for metric, value in row.values.items()
-            },
-        )
-        for row in listed
-    ]
+    return with_values(
+        listed,
+        lambda row, metric, value: replace(value, best=_as_printed(metric, value.mean) == best[row.group, metric]),
+    )
 
 
 def _as_printed(metric: str, value: float) -> float:

@@ -180,19 +180,13 @@ def _group(
         method: {metric: [summary[metric].value for summary in per_split] for metric in metrics}
         for method, per_split in summaries.items()
     }
-    floors = {
-        (method, metric): [summary[metric].floor for summary in per_split]
-        for method, per_split in summaries.items()
-        for metric in metrics
-    }
+
+    def over_splits(method: str, metric: str) -> Value:
+        return value_over_splits(values[method][metric], [summary[metric].floor for summary in summaries[method]])
+
     rows = [
-        Row(
-            ensemble.name,
-            n_sources,
-            method,
-            {metric: value_over_splits(drawn, floors[method, metric]) for metric, drawn in columns.items()},
-        )
-        for method, columns in values.items()
+        Row(ensemble.name, n_sources, method, {metric: over_splits(method, metric) for metric in metrics})
+        for method in values
     ]
     if extended is None or len(next(iter(summaries.values()))) == 1:
         return rows, []
