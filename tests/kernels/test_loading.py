@@ -12,22 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veridical._kernels import discovery, loading
-from veridical._kernels.loading import Layout, allocate_group
+from veridical._kernels.arguments import Layout, Options
+from veridical._kernels.loading import allocate_group
 
 load_group = callable_from_python(loading.load_group)
 check_sample = callable_from_python(loading.check_sample)
 renormalise_sample = callable_from_python(loading.renormalise_sample)
 winner_of_mean = callable_from_python(discovery.winner_of_mean)
 
-#: None: by source; True: by class.
-LAYOUTS = pytest.mark.parametrize("by_class", [None, True], ids=["by source", "by class"])
-
 
 def options(dtype, **changes):
     """What the kernels need to know about the dtype, and some choices."""
     eps = float(np.finfo(dtype).eps)
-    chosen = dict.fromkeys(discovery.Options._fields, 0) | {"eps": eps, "rounding": 16 * eps, "near": 4}
-    return discovery.Options(**chosen | {"exact_scores": True, "skip_missing": False} | changes)
+    chosen = dict.fromkeys(Options._fields, 0) | {"eps": eps, "rounding": 16 * eps, "near": 4}
+    return Options(**chosen | {"exact_scores": True, "skip_missing": False} | changes)
 
 
 def memory_of(values, sources_first):
@@ -37,33 +35,26 @@ def memory_of(values, sources_first):
     return stored.reshape(-1), Layout(0, *(strides if sources_first else strides[::-1]), *values.shape)
 
 
-def in_cache(group, i, by_class, n_sources, n_classes):
-    """(S, L) scores of sample i, with the padding cut off."""
-    scores = group.scores[i] if by_class is None else group.scores[i].T
-    return scores[:n_sources, :n_classes]
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@LAYOUTS
 @pytest.mark.parametrize("sources_first", [True, False])
-def test_load_group_reads_and_sums_a_part_of_the_samples(rng, sources_first, by_class, dtype):
+def test_load_group_reads_and_sums_a_part_of_the_samples(rng, sources_first, dtype):
     n_sources, _, n_classes = shape = (5, 7, 6)
     values = random_ensemble(rng, *shape, dtype)
     values[rng.random(shape[:2]) < 0.2] = np.nan
     flat, layout = memory_of(values, sources_first)
     first, size = 2, 4
-    group = allocate_group(size, n_sources, n_classes, by_class, dtype)
+    group = allocate_group(size, n_sources, n_classes, dtype)
     # What an earlier group left behind must be overwritten.
     for array in group:
         array[:] = 0.5
     group.present[:, n_sources:] = 0
     group.scores[:] = 0
-    load_group(flat, layout, first, size, by_class, group)
+    load_group(flat, layout, first, size, group)
     for i in range(size):
         expected = [naive.as_probabilities(values[s, first + i].tolist(), "probs") for s in range(n_sources)]
         assert group.present[i, :n_sources].tolist() == [row is not None for row in expected]
         plain = np.array([row or [0.0] * n_classes for row in expected])
-        np.testing.assert_array_equal(in_cache(group, i, by_class, n_sources, n_classes), plain)
+        np.testing.assert_array_equal(group.scores[i, :n_sources, :n_classes], plain)
         tolerance = 8 * np.finfo(dtype).eps
         np.testing.assert_allclose(group.totals[i, :n_classes], plain.sum(axis=0), rtol=tolerance)
         np.testing.assert_allclose(group.sums[i, :n_sources], plain.sum(axis=1), rtol=tolerance)
@@ -86,12 +77,12 @@ def one_sample(draw):
 
 
 @settings(max_examples=examples(500))
-@given(values=one_sample(), by_class=st.sampled_from([None, True]), skip_missing=st.booleans())
-def test_check_sample_agrees_with_the_definition(values, by_class, skip_missing):
+@given(values=one_sample(), skip_missing=st.booleans())
+def test_check_sample_agrees_with_the_definition(values, skip_missing):
     n_sources, _, n_classes = values.shape
     flat, layout = memory_of(values, True)
-    group = allocate_group(1, n_sources, n_classes, by_class, np.float64)
-    load_group(flat, layout, 0, 1, by_class, group)
+    group = allocate_group(1, n_sources, n_classes, np.float64)
+    load_group(flat, layout, 0, 1, group)
     tolerance = 1e-3
     chosen = options(np.float64, tolerance=tolerance, skip_missing=skip_missing)
     valid, exact = check_sample(group.present[0], group.sums[0], group.below[0], n_sources, chosen)
@@ -101,15 +92,14 @@ def test_check_sample_agrees_with_the_definition(values, by_class, skip_missing)
         assert exact == all(abs(sum(row) - 1) <= 16 * np.finfo(np.float64).eps for row in rows if row)
 
 
-@LAYOUTS
-def test_renormalise_sample_scales_every_present_source_to_sum_one(rng, by_class):
+def test_renormalise_sample_scales_every_present_source_to_sum_one(rng):
     values = rng.random((4, 1, 5)) + 0.1
     values[2] = np.nan
     flat, layout = memory_of(values, True)
-    group = allocate_group(1, 4, 5, by_class, np.float64)
-    load_group(flat, layout, 0, 1, by_class, group)
-    renormalise_sample(group.scores[0], by_class, group.present[0], group.sums[0])
-    for s, scaled in enumerate(in_cache(group, 0, by_class, 4, 5)):
+    group = allocate_group(1, 4, 5, np.float64)
+    load_group(flat, layout, 0, 1, group)
+    renormalise_sample(group.scores[0], group.present[0], group.sums[0])
+    for s, scaled in enumerate(group.scores[0, :4, :5]):
         total = sum(values[s, 0])
         np.testing.assert_allclose(scaled, [0.0 if s == 2 else value / total for value in values[s, 0]], rtol=1e-15)
 
@@ -137,12 +127,11 @@ def test_winner_of_mean_decides_near_ties_by_the_exact_mean(case):
     arguments = mean, bits, scores.dtype.type(len(scores))
     expected = naive.mean_label(scores.tolist())
     chosen = options(scores.dtype)
-    assert winner_of_mean(scores, None, *arguments, chosen) == expected
-    assert winner_of_mean(np.ascontiguousarray(scores.T), True, *arguments, chosen) == expected
+    assert winner_of_mean(scores, *arguments, chosen) == expected
 
 
 def test_winner_of_mean_leaves_near_ties_open_where_scores_are_not_exact():
     mean = np.array([0.4, 0.4, 0.2])
-    arguments = np.tile(mean, (2, 1)), None, mean, mean.view(np.int64), 2.0
+    arguments = np.tile(mean, (2, 1)), mean, mean.view(np.int64), 2.0
     assert winner_of_mean(*arguments, options(np.float64, exact_scores=False)) == -1
     assert winner_of_mean(*arguments, options(np.float64)) == 0

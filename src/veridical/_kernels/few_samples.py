@@ -11,7 +11,7 @@ import numpy as np
 from veridical._kernels.arguments import Options, Outputs
 from veridical._kernels.discovery import Scratch, discover_sample
 from veridical._kernels.jit import kernel
-from veridical._kernels.layouts import SOURCES_AT_ONCE
+from veridical._kernels.loading import SOURCES_AT_ONCE
 
 
 @kernel
@@ -69,5 +69,5 @@ def hv_of_few(scores, mean, label, tol, max_iter, tiny):
                 sample[s, l] = scores[s, n, l]
         for l in range(n_classes):
             z[l] = mean[n, l]
-        discover_sample(sample, None, present, label[n], options, scratch, weight, n, outputs)
+        discover_sample(sample, present, label[n], options, scratch, weight, n, outputs)
     return hv

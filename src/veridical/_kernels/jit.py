@@ -57,34 +57,13 @@ def exact_inner(function: _Function) -> _Function:
 
 
 def inner_by_precision(single: Callable[[Any], Any], double: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """An inner function of one number: ``single`` for a float32, ``double`` for a float64.
-
-    Sums are not reordered, but multiplications are fused into them.
-    """
+    """An inner function of lanes: ``single`` for those of float32, ``double`` for those of float64."""
 
     def by_precision(x: Any) -> Any:
         return single(x) if x.dtype == np.float32 else double(x)
 
-    _choose_when_compiled(by_precision, lambda x: single if x == types.float32 else double, {"contract"})
+    _choose_when_compiled(by_precision, lambda x: single if x.dtype == types.float32 else double, {"contract"})
     return by_precision
-
-
-def inner_by_layout(
-    by_source: Callable[..., Any], by_class: Callable[..., Any], *, exact: bool = False
-) -> Callable[..., Any]:
-    """An inner function whose second argument is None or True: ``by_source`` where it is None, else ``by_class``.
-
-    The other one is not compiled.
-    """
-
-    def by_layout(*arguments: Any) -> Any:
-        return (by_source if arguments[1] is None else by_class)(*arguments)
-
-    def choose(*argument_types: Any) -> Callable[..., Any]:
-        return by_source if argument_types[1] == types.none else by_class
-
-    _choose_when_compiled(by_layout, choose, False if exact else RELAXED)
-    return by_layout
 
 
 def _choose_when_compiled(stub: Callable[..., Any], choose: Callable[..., Any], fastmath: set[str] | bool) -> None:

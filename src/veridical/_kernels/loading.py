@@ -9,32 +9,31 @@ from collections import namedtuple
 
 import numpy as np
 
-from veridical._kernels.arguments import Layout as Layout  # caches of earlier versions look for it here
+from veridical._kernels.arguments import Layout
 from veridical._kernels.jit import inner
-from veridical._kernels.layouts import SOURCES_AT_ONCE, clear_source, scale_source, store_source, sum_sample
+from veridical._kernels.lanes import LANES, gather, store
 from veridical._kernels.prefetch import prefetch
 
-#: Rows in cache are padded to a multiple of so many numbers, so that unrolled vector loops have no remainder.
-_SOURCES_IN_ROW, _CLASSES_IN_ROW = 16, 64
+#: In cache, rows are padded to a multiple of so many classes, so that unrolled vector loops have no remainder, and
+#: sources, which are taken so many at a time, likewise.
+_CLASSES_IN_ROW, SOURCES_AT_ONCE = 64, 4
 
-#: A group of samples in cache.  ``scores`` is (group, sources, classes) or (group, classes, sources), padded;
+#: A group of samples in cache.  ``scores`` is (group, sources, classes), padded;
 #: ``totals`` (group, classes) is their sum over sources; the others are (group, sources): 1 where a source is
 #: present, the sum of its scores, and the sum of its negative scores.
 Group = namedtuple("Group", "scores totals present sums below")
 
 
-def padded_shape(n_sources, n_classes, by_class):
+def padded_shape(n_sources, n_classes):
     """(sources, classes) of a sample in cache."""
-    if by_class is None:
-        return -(-n_sources // SOURCES_AT_ONCE) * SOURCES_AT_ONCE, -(-n_classes // _CLASSES_IN_ROW) * _CLASSES_IN_ROW
-    return -(-n_sources // _SOURCES_IN_ROW) * _SOURCES_IN_ROW, n_classes
+    return -(-n_sources // SOURCES_AT_ONCE) * SOURCES_AT_ONCE, -(-n_classes // _CLASSES_IN_ROW) * _CLASSES_IN_ROW
 
 
-def allocate_group(size, n_sources, n_classes, by_class, dtype):
+def allocate_group(size, n_sources, n_classes, dtype):
     """Memory for ``size`` samples."""
-    sources, classes = padded_shape(n_sources, n_classes, by_class)
+    sources, classes = padded_shape(n_sources, n_classes)
     return Group(
-        scores=np.zeros((size, sources, classes) if by_class is None else (size, classes, sources), dtype),
+        scores=np.zeros((size, sources, classes), dtype),
         totals=np.zeros((size, classes), dtype),
         present=np.zeros((size, sources), dtype),
         sums=np.zeros((size, sources), dtype),
@@ -75,15 +74,37 @@ def _mark_present(flat, layout, start, size, s, group):
 
 
 @inner
-def _clear_absent(size, s, by_class, group):
+def _store_source(flat, start, stride, size, n_classes, s, group):
+    """Read a source's vectors for ``size`` samples, and add them up; those that are absent are left out.
+
+    Indices into ``flat`` are unsigned: signed ones could be negative for all the compiler knows, and would be checked.
+    """
+    scores, totals = group.scores, group.totals
+    zero = scores.dtype.type(0)
+    for i in range(size):
+        if group.present[i, s] != 0:
+            at = np.uintp(start + i * stride)
+            total = negative = zero
+            for l in range(n_classes):
+                x = flat[at + np.uintp(l)]
+                scores[i, s, l] = x
+                totals[i, l] += x
+                total += x
+                negative += x if x < zero else zero
+            group.sums[i, s] = total
+            group.below[i, s] = negative
+
+
+@inner
+def _clear_absent(size, s, group):
     for i in range(size):
         if group.present[i, s] == 0:
-            clear_source(group.scores[i], by_class, s)
+            group.scores[i, s, :] = 0
             group.sums[i, s] = group.below[i, s] = 0
 
 
 @inner
-def load_group(flat, layout, first, size, by_class, group):
+def load_group(flat, layout, first, size, group):
     """Read ``size`` samples of every source, from sample ``first`` on, into ``group``."""
     for i in range(size):
         for l in range(layout.n_classes):
@@ -92,11 +113,22 @@ def load_group(flat, layout, first, size, by_class, group):
         start = layout.start + s * layout.source_stride + first * layout.sample_stride
         _prefetch_next_group(flat, layout, start + size * layout.sample_stride, size)
         n_absent = _mark_present(flat, layout, start, size, s, group)
-        store_source(group, by_class, s, flat, start, layout.sample_stride, size, layout.n_classes)
+        _store_source(flat, start, layout.sample_stride, size, layout.n_classes, s, group)
         if n_absent > 0:
-            _clear_absent(size, s, by_class, group)
-    for i in range(size):
-        sum_sample(group.scores[i], by_class, group.totals[i], group.sums[i], group.below[i])
+            _clear_absent(size, s, group)
+
+
+@inner
+def read_lanes(flat, start, stride, size, rows):
+    """Read ``size`` samples, ``stride`` numbers apart, into the lanes of ``rows`` (classes, lanes); lanes beyond that
+    repeat the last sample.
+    """
+    for l in range(rows.shape[0]):
+        if size == LANES:
+            store(rows, l, gather(flat, start + l, stride))
+        else:
+            for i in range(LANES):
+                rows[l, i] = flat[np.uintp(start + l + (i if i < size else size - 1) * stride)]
 
 
 @inner
@@ -121,8 +153,10 @@ def check_sample(present, sums, below, n_sources, options):
 
 
 @inner
-def renormalise_sample(scores, by_class, present, sums):
+def renormalise_sample(scores, present, sums):
     """Scale every source to sum one."""
     for s in range(present.shape[0]):
         if present[s] != 0:
-            scale_source(scores, by_class, s, present[s] / sums[s])
+            factor = present[s] / sums[s]
+            for l in range(scores.shape[1]):
+                scores[s, l] *= factor

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from veridical._kernels.bits import bits_of, float_of
-from veridical._kernels.elementary import exp_in_place
+from veridical._kernels.elementary import exp, exp_in_place
 from veridical._kernels.jit import inner, kernel
-from veridical._kernels.loading import is_absent
+from veridical._kernels.lanes import LANES, all_lanes, load, select, spread, store
+from veridical._kernels.loading import is_absent, read_lanes
 
 #: About so many numbers are converted at a time: a long run for vector instructions that stays in the first cache.
 _NUMBERS_AT_ONCE = 2048
-#: With few classes, so many samples are laid out by class: the loops then run over samples.
-SAMPLES_AT_ONCE = 256
 
 
 @inner
@@ -87,50 +86,43 @@ def probabilities_into(flat, layout, are_logits, out, bits, memory):
 
 
 @inner
-def _softmax_by_class(columns, scale):
-    """The softmax of each column of ``columns`` (L, samples), short of the division: ``scale`` is what to multiply by.
-
-    It is NaN where a number is not finite: 0 x is zero for a finite number and NaN for any other.
-    """
-    n_classes, size = columns.shape
+def _softmax_of_lanes(columns):
+    """The softmax of each lane of ``columns`` (L, lanes), NaN where a number is not finite; returns where that is."""
     zero = columns.dtype.type(0)
-    for i in range(size):
-        scale[i] = columns[0, i]
-    for l in range(n_classes):
-        for i in range(size):
-            x = columns[l, i]
-            scale[i] = (x if x > scale[i] else scale[i]) + x * zero
-    for l in range(n_classes):
-        for i in range(size):
-            columns[l, i] -= scale[i]
-        exp_in_place(columns[l])
-    for i in range(size):
-        scale[i] = columns[0, i]
-    for l in range(1, n_classes):
-        for i in range(size):
-            scale[i] += columns[l, i]
-    for i in range(size):
-        scale[i] = 1 / scale[i]
+    largest, doubtful = load(columns, 0), spread(zero)
+    for l in range(columns.shape[0]):
+        x = load(columns, l)
+        largest = select(x > largest, x, largest)
+        doubtful = doubtful + x * zero  # 0 for finite numbers, NaN for all others
+    total = spread(zero)
+    for l in range(columns.shape[0]):
+        exponential = exp(load(columns, l) - largest + doubtful)
+        total = total + exponential
+        store(columns, l, exponential)
+    for l in range(columns.shape[0]):
+        store(columns, l, load(columns, l) * (columns.dtype.type(1) / total))
+    return doubtful == zero
 
 
 @kernel
-def softmax_of_few_classes(flat, layout, out, columns, scale):
+def softmax_of_few_classes(flat, layout, out, columns):
     """``out`` (S, N, L) becomes the softmax of the logits that ``layout`` describes.
 
-    As :func:`probabilities_into`, for rows that are too short for vector instructions: a batch of samples is laid out
-    by class in ``columns`` (L, SAMPLES_AT_ONCE), and ``scale`` holds a number for each.
+    As :func:`probabilities_into`, for rows that are too short for vector instructions: samples stand in the lanes of
+    ``columns`` (L, LANES).
     """
     n_samples, n_classes = layout.n_samples, layout.n_classes
     for s in range(layout.n_sources):
-        for first in range(0, n_samples, SAMPLES_AT_ONCE):
-            size = n_samples - first if n_samples - first < SAMPLES_AT_ONCE else SAMPLES_AT_ONCE
-            for i in range(size):
-                at = _position(layout, s, first + i)
-                for l in range(n_classes):
-                    columns[l, i] = flat[at + np.uintp(l)]
-            _softmax_by_class(columns, scale)
+        for first in range(0, n_samples, LANES):
+            size = n_samples - first if n_samples - first < LANES else LANES
+            start = layout.start + s * layout.source_stride + first * layout.sample_stride
+            read_lanes(flat, start, layout.sample_stride, size, columns)
+            all_finite = all_lanes(_softmax_of_lanes(columns))
             for i in range(size):
                 for l in range(n_classes):
-                    out[s, first + i, l] = columns[l, i] * scale[i]
-                if scale[i] != scale[i] and not is_absent(flat, _position(layout, s, first + i), n_classes):
-                    out[s, first + i, 0] = 0
+                    out[s, first + i, l] = columns[l, i]
+            if not all_finite:
+                for i in range(size):
+                    x = out[s, first + i, 0]
+                    if x != x and not is_absent(flat, _position(layout, s, first + i), n_classes):
+                        out[s, first + i, 0] = 0

@@ -229,16 +229,21 @@ def allocate_outputs(
 class _Workspace(threading.local):
     """Memory that a thread uses for all its blocks of at most ``size`` samples."""
 
-    def __init__(self, predictions: Predictions, size: int, group: int) -> None:
-        from veridical._kernels.discovery import allocate_scratch  # loads the compiler
-        from veridical._kernels.loading import allocate_group
-
+    def __init__(self, predictions: Predictions, n_samples: int, group: int) -> None:
         shape, dtype = (predictions.n_sources, predictions.n_classes), predictions.result_dtype
-        #: Numba compiles what is needed for one of the two: see :mod:`veridical._kernels.layouts`.
-        self.by_class = True if predictions.n_classes < _FEW_CLASSES else None
-        self.group = allocate_group(min(group, size), *shape, self.by_class, dtype)
-        self.scratch = allocate_scratch(min(group, size), *shape, self.by_class, dtype)
-        self._dtype, self._numbers = dtype, size * shape[0] * shape[1]
+        self.memory: tuple[Any, ...]
+        if predictions.n_classes < _FEW_CLASSES:
+            from veridical._kernels.few_classes import allocate, discover_few_classes  # loads the compiler
+
+            self.discover, self.memory = discover_few_classes, (allocate(*shape, dtype),)
+        else:
+            from veridical._kernels.discovery import allocate_scratch, discover_block
+            from veridical._kernels.loading import allocate_group
+
+            size = min(group, n_samples)
+            self.discover = discover_block
+            self.memory = allocate_group(size, *shape, dtype), allocate_scratch(size, *shape, dtype)
+        self._dtype, self._numbers = dtype, n_samples * shape[0] * shape[1]
 
     @cached_property
     def scores(self) -> Array:
@@ -253,8 +258,6 @@ class _Workspace(threading.local):
 
 def _run(predictions: Predictions, options: Options, weights: Array, outputs: Outputs, n_threads: int | None) -> None:
     """Blocks of samples on the thread pool; the first invalid sample, in the order of samples, is reported."""
-    from veridical._kernels.discovery import discover_block  # loads the compiler
-
     whole = _as_run(predictions.values) if predictions.is_stacked and _is_readable(predictions) else None
     as_it_is = whole is not None and predictions.kind == "probs"
     size = _samples_within(_BLOCK_BYTES if as_it_is else _COPY_BYTES, _MOST_IN_BLOCK, predictions)
@@ -268,14 +271,14 @@ def _run(predictions: Predictions, options: Options, weights: Array, outputs: Ou
             scores, layout = whole[0], whole[1]._replace(start=first * whole[1].sample_stride, n_samples=stop - first)
         if predictions.kind != "probs":
             scores, layout = _probabilities(scores, layout, predictions.kind, workspace.probs)
-        memory = options, weights, workspace.by_class, workspace.group, workspace.scratch, outputs
-        invalid: int = discover_block(scores, layout, *memory, first)
+        memory = options, weights, *workspace.memory, outputs
+        invalid: int = workspace.discover(scores, layout, *memory, first)
         undecided = np.flatnonzero(outputs.prediction[first:stop] < 0)
         if invalid < 0 and len(undecided):
             outputs.prediction[first + undecided] = _exact_labels(predictions, first + undecided)
             for i in undecided.tolist():
                 sample = layout._replace(start=layout.start + i * layout.sample_stride, n_samples=1)
-                discover_block(scores, sample, *memory, first + i)
+                workspace.discover(scores, sample, *memory, first + i)
         return invalid
 
     starts = range(0, predictions.n_samples, size)
@@ -324,14 +327,15 @@ def _converted(predictions: Predictions, first: int, stop: int, memory: Array) -
 def _probabilities(scores: Array, layout: Layout, kind: Kind, memory: Array) -> tuple[Array, Layout]:
     """A block of logits or log-probabilities as probabilities."""
     # Compiled only where it is needed.
-    from veridical._kernels.softmax import SAMPLES_AT_ONCE, probabilities_into, softmax_of_few_classes
+    from veridical._kernels.lanes import LANES
+    from veridical._kernels.softmax import probabilities_into, softmax_of_few_classes
 
     shape = layout.n_sources, layout.n_samples, layout.n_classes
     numbers = memory[: math.prod(shape)]
     probs = numbers.reshape(shape)
     if kind == "logits" and layout.n_classes < _FEW_CLASSES:
-        columns = np.zeros((layout.n_classes, SAMPLES_AT_ONCE), probs.dtype)
-        softmax_of_few_classes(scores, layout, probs, columns, np.empty(SAMPLES_AT_ONCE, probs.dtype))
+        columns = np.zeros((layout.n_classes, LANES), probs.dtype)
+        softmax_of_few_classes(scores, layout, probs, columns)
     else:
         probabilities_into(scores, layout, kind == "logits", probs, probs.view(f"i{probs.itemsize}"), numbers)
     return _contiguous(numbers, shape)
