@@ -1,8 +1,8 @@
 """Sixteen numbers as one value: a sample in each lane of a vector register, so that no loop waits to be vectorised.
 
 Operators work on lanes as on numbers, and a number stands for sixteen equal ones.  What differs between lanes is chosen
-with :func:`select`; no lane depends on another, so that a sample's result does not depend on its neighbours.  Interpreted
-(``NUMBA_DISABLE_JIT=1``), lanes are NumPy arrays of sixteen numbers.
+with :func:`select`; no lane depends on another, so that a sample's result does not depend on its neighbours.
+Interpreted (``NUMBA_DISABLE_JIT=1``), lanes are NumPy arrays of sixteen numbers.
 """
 
 from __future__ import annotations
@@ -301,8 +301,8 @@ select = np.where if _INTERPRETED else _compiled_select
 #: ``any_lane(mask)`` and ``all_lanes(mask)``: whether the mask holds in some lane, and in all.
 any_lane = np.any if _INTERPRETED else _mask_test("!=", 0)
 all_lanes = np.all if _INTERPRETED else _mask_test("==", (1 << LANES) - 1)
-#: ``load_some(values, at, count, filler)`` and ``store_some(values, at, count, lanes)``: the first ``count`` lanes are those
-#: from ``values[at]`` on, the others the filler.
+#: ``load_some(values, at, count, filler)`` and ``store_some(values, at, count, lanes)``: the first ``count`` lanes are
+#: those from ``values[at]`` on, the others the filler.
 load_some = _interpreted_load_some if _INTERPRETED else _compiled_load_some
 store_some = _interpreted_store_some if _INTERPRETED else _compiled_store_some
 #: ``bits_in(lanes)`` are the bits of floats as integers, ``floats_in(lanes)`` those floats again.

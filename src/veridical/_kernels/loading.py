@@ -9,7 +9,6 @@ from collections import namedtuple
 
 import numpy as np
 
-from veridical._kernels.arguments import Layout
 from veridical._kernels.jit import inner
 from veridical._kernels.lanes import LANES, gather, store
 from veridical._kernels.prefetch import prefetch
