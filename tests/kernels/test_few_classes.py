@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veridical as vd
-from veridical._kernels.lanes import LANES
+from veridical._kernels.arguments import LANES
 from veridical.combine import truth_discovery
 
 FIELDS = ("probs", "reliability", "hv", "prediction", "n_iter", "converged", "trace")
@@ -61,7 +61,7 @@ def test_both_layouts_find_the_same_truth(seed, dtype, kind):
     scores = probs if kind == "probs" else np.log(np.maximum(probs, np.finfo(dtype).tiny))
     few = vd.discover(scores, kind=kind, tol=0.0, max_iter=3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(truth_discovery, "_FEW_CLASSES", 0)
+        patch.setattr(truth_discovery, "_LANES_BYTES", 0)
         many = vd.discover(scores, kind=kind, tol=0.0, max_iter=3)
     rounding = 1e-3 if dtype == np.float32 else 1e-9
     np.testing.assert_array_equal(few.prediction, many.prediction)

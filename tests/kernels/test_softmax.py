@@ -4,8 +4,7 @@ import naive
 import numpy as np
 import pytest
 
-from veridical._kernels.arguments import Layout
-from veridical._kernels.lanes import LANES
+from veridical._kernels.arguments import LANES, Layout
 from veridical._kernels.softmax import probabilities_into, softmax_of_few_classes
 
 

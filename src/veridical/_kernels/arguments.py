@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+#: Samples that are worked on at once where there are few classes: a register of float32 where registers are widest, two
+#: of float64.
+LANES = 16
+
 #: What the caller asks for: which samples are valid (``tolerance`` and ``rounding`` of their sums, ``skip_missing``),
 #: how far to iterate and what to keep; ``near`` is how many times ``eps`` the mean of a class may be wrong besides the
 #: rounding of its sum, ``exact_scores`` whether the scores in cache decide near-ties; ``weighted`` whether sources have

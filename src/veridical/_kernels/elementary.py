@@ -15,9 +15,9 @@ import math
 
 import numpy as np
 
+from veridical._kernels.arguments import LANES
 from veridical._kernels.jit import inner, inner_by_precision
 from veridical._kernels.lanes import (
-    LANES,
     as_floats,
     as_integers,
     bits_in,

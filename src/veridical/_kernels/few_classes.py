@@ -7,102 +7,17 @@ have.
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 import numpy as np
 
+from veridical._kernels.arguments import LANES
 from veridical._kernels.elementary import log
+from veridical._kernels.few_classes_loading import check_lanes, read_samples, renormalise_lanes
 from veridical._kernels.jit import inner, kernel
-from veridical._kernels.lanes import LANES, all_lanes, any_lane, load, select, spread, store
-from veridical._kernels.loading import read_lanes
-from veridical._kernels.prefetch import prefetch
+from veridical._kernels.lanes import all_lanes, any_lane, load, select, spread, store
+from veridical._kernels.projection import project_lanes
 
 #: Terms of the series of ln(1 + x), x <= 1, beyond which nothing is left of it in float32 and in float64.
 _TERMS_32, _TERMS_64 = 7, 17
-
-#: Working memory: ``scores`` (sources, classes, lanes), what belongs to sources (sources, lanes) and to classes
-#: (classes, lanes), and numbers of samples (1, lanes).
-Memory = namedtuple("Memory", "scores present influence sums distance weight z target label number")
-
-
-def allocate(n_sources, n_classes, dtype):
-    """Working memory for sixteen samples."""
-    of_sources = [np.zeros((n_sources, LANES), dtype) for _ in range(5)]
-    of_classes = [np.zeros((n_classes, LANES), dtype) for _ in range(2)]
-    scores = np.zeros((n_sources, n_classes, LANES), dtype)
-    return Memory(scores, *of_sources, *of_classes, np.zeros((1, LANES), np.int32), np.zeros((1, LANES), dtype))
-
-
-@inner
-def _clear_absent(scores, present):
-    """Sources that are all NaN have no prediction: their scores and presence become 0."""
-    for i in range(LANES):
-        absent = True
-        for l in range(scores.shape[0]):
-            absent = absent and scores[l, i] != scores[l, i]
-        if absent:
-            present[i] = 0
-            for l in range(scores.shape[0]):
-                scores[l, i] = 0
-
-
-@inner
-def _read(flat, layout, first, size, memory):
-    """Scores of ``size`` samples, from sample ``first`` on, which sources are present, and whether none is negative."""
-    zero, one = memory.z.dtype.type(0), memory.z.dtype.type(1)
-    lowest = spread(zero)
-    run = size * layout.n_classes
-    for s in range(layout.n_sources):
-        start = layout.start + s * layout.source_stride + first * layout.sample_stride
-        if layout.sample_stride == layout.n_classes:
-            prefetch(flat, start + 2 * run, start + 3 * run)
-        scores = memory.scores[s]
-        read_lanes(flat, start, layout.sample_stride, size, scores)
-        total = spread(zero)
-        for l in range(layout.n_classes):
-            x = load(scores, l)
-            total = total + x
-            lowest = select(x < lowest, x, lowest)
-        store(memory.present, s, spread(one))
-        if not all_lanes(total == total):
-            _clear_absent(scores, memory.present[s])
-            total = spread(zero)
-            for l in range(layout.n_classes):
-                total = total + load(scores, l)
-        store(memory.sums, s, total)
-    return lowest >= zero
-
-
-@inner
-def _check(memory, layout, options):
-    """(valid, inexact, count): where all sources are distributions, or absent where that may be; where some sum is not
-    one up to rounding; and how many sources are present.
-    """
-    zero, one = memory.z.dtype.type(0), memory.z.dtype.type(1)
-    count = furthest = spread(zero)
-    known = spread(one) > zero
-    for s in range(layout.n_sources):
-        present = load(memory.present, s)
-        off = load(memory.sums, s) - present
-        off = select(off < zero, spread(zero) - off, off)
-        count = count + present
-        known = known & (off == off)
-        furthest = select(off > furthest, off, furthest)
-    valid = known & (furthest <= memory.z.dtype.type(options.tolerance)) & (count > zero)
-    if not options.skip_missing:
-        valid = valid & (count == memory.z.dtype.type(layout.n_sources))
-    return valid, furthest > memory.z.dtype.type(options.rounding), count
-
-
-@inner
-def _renormalise(memory, inexact):
-    """Scale every source of these lanes to sum one."""
-    zero, one = memory.z.dtype.type(0), memory.z.dtype.type(1)
-    for s in range(memory.scores.shape[0]):
-        present, scores = load(memory.present, s), memory.scores[s]
-        factor = select(inexact & (present > zero), one / load(memory.sums, s), spread(one))
-        for l in range(scores.shape[0]):
-            store(scores, l, load(scores, l) * factor)
 
 
 @inner
@@ -160,42 +75,6 @@ def _exact_label(memory, i, near):
             if score > best:
                 label, best = l, score
     return label
-
-
-@inner
-def _above(z, label, level):
-    """How much the classes other than the label are above a level, in sum, and how many are."""
-    zero, one = z.dtype.type(0), z.dtype.type(1)
-    excess = count = spread(zero)
-    for l in range(z.shape[0]):
-        above = select(label == np.int32(l), spread(zero), load(z, l) - level)
-        excess = excess + select(above > zero, above, spread(zero))
-        count = select(above > zero, count + one, count)
-    return excess, count
-
-
-@inner
-def _project(z, label, margin):
-    """As :func:`veridical._kernels.projection.project_onto_winner`, in all lanes whose label does not lead."""
-    zero, one = z.dtype.type(0), z.dtype.type(1)
-    own = spread(zero)
-    for l in range(z.shape[0]):
-        own = select(label == np.int32(l), load(z, l), own)
-    start = level = own - margin
-    excess, count = _above(z, label, level)
-    behind = excess > zero
-    if any_lane(behind):
-        going, standing = behind, count + one
-        while any_lane(going):
-            standing = count
-            level = select(going, level + (excess - (level - start)) / (count + one), level)
-            excess, count = _above(z, label, level)
-            # Each step leaves fewer classes standing; as many as before is the solution.
-            going = going & (count > zero) & (count < standing)
-        for l in range(z.shape[0]):
-            x = load(z, l)
-            cut = select(label == np.int32(l), level + margin, select(x < level, x, level))
-            store(z, l, select(behind, cut, x))
 
 
 @inner
@@ -314,7 +193,7 @@ def _discover(memory, count, label, options, n, size, outputs):
             break
         _weighted_mean(memory, memory.weight, memory.target)
         if options.keep_label:
-            _project(memory.target, label, zero)
+            project_lanes(memory.target, label, zero)
         going = select(resting, spread(zero), spread(dtype(1))) > zero
         step = _move(memory, going)
         n_iter = select(going, n_iter + np.int32(1), n_iter)
@@ -340,7 +219,7 @@ def _write_distributions(memory, label, options, n, size, probs):
     for l in range(target.shape[0]):
         store(target, l, load(memory.z, l) * (one / total))
     if options.keep_label:
-        _project(target, label, memory.z.dtype.type(options.margin))
+        project_lanes(target, label, memory.z.dtype.type(options.margin))
     for i in range(size):
         for l in range(target.shape[0]):
             probs[n + i, l] = target[l, i]
@@ -396,8 +275,8 @@ def discover_few_classes(flat, layout, options, source_weights, memory, outputs,
         size = layout.n_samples - start
         size = size if size < LANES else LANES
         n = first + start
-        none_negative = _read(flat, layout, start, size, memory)
-        valid, inexact, count = _check(memory, layout, options)
+        none_negative = read_samples(flat, layout, start, size, memory)
+        valid, inexact, count = check_lanes(memory, layout, options)
         valid = valid & none_negative
         if not all_lanes(valid):
             store(memory.label, 0, select(valid, spread(np.int32(1)), spread(np.int32(0))))
@@ -407,7 +286,7 @@ def discover_few_classes(flat, layout, options, source_weights, memory, outputs,
         _weighted_mean(memory, memory.present, memory.z)
         label = _decided_labels(memory, count, options, n, size, outputs)
         if any_lane(inexact):
-            _renormalise(memory, inexact)
+            renormalise_lanes(memory, inexact)
             _weighted_mean(memory, memory.present, memory.z)
         if outputs.mean.shape[0] > 0:
             _write_distributions(memory, label, options, n, size, outputs.mean)
@@ -415,7 +294,7 @@ def discover_few_classes(flat, layout, options, source_weights, memory, outputs,
         if options.weighted:
             _weighted_mean(memory, memory.influence, memory.z)
             if options.keep_label:
-                _project(memory.z, label, memory.z.dtype.type(0))
+                project_lanes(memory.z, label, memory.z.dtype.type(0))
         _discover(memory, count, label, options, n, size, outputs)
         _write_distributions(memory, label, options, n, size, outputs.probs)
         _write_reliabilities(memory, n, size, outputs.reliability)

@@ -20,8 +20,7 @@ from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic
 
-#: Samples that are worked on at once: a register of float32 where they are widest, two of float64.
-LANES = 16
+from veridical._kernels.arguments import LANES
 
 #: Multiplications may be fused into additions; nothing is reordered.
 _FLAGS = ("contract", "nsz", "arcp")
@@ -35,7 +34,7 @@ _SCALAR: dict[Any, Any] = {
 }
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class Lanes(types.Type):
     """The type of sixteen numbers of ``dtype``."""
 
     def __init__(self, dtype: Any) -> None:
@@ -176,7 +175,7 @@ def _compiled_select(typing_context, mask, a, b):
     return lanes(mask, lanes, lanes), emit
 
 
-def _mask_test(sign: str, bits_of_mask: int) -> Callable[..., Any]:
+def _mask_test(sign: str, bits_of_mask: int) -> Any:
     """A comparison of a mask's bits with a number."""
 
     @intrinsic
@@ -194,7 +193,7 @@ _BITS: dict[Any, Any] = {types.float32: types.int32, types.float64: types.int64}
 _FLOATS: dict[Any, Any] = {integer: number for number, integer in _BITS.items()}
 
 
-def _conversion(operation: str, other: dict[Any, Any]) -> Callable[..., Any]:
+def _conversion(operation: str, other: dict[Any, Any]) -> Any:
     """One instruction that makes lanes of another type."""
 
     @intrinsic

@@ -9,8 +9,9 @@ from collections import namedtuple
 
 import numpy as np
 
+from veridical._kernels.arguments import LANES
 from veridical._kernels.jit import inner
-from veridical._kernels.lanes import LANES, gather, store
+from veridical._kernels.lanes import gather, store
 from veridical._kernels.prefetch import prefetch
 
 #: In cache, rows are padded to a multiple of so many classes, so that unrolled vector loops have no remainder, and

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from veridical._kernels.jit import inner, kernel
+from veridical._kernels.lanes import any_lane, load, select, spread, store
 
 
 @inner
@@ -59,3 +60,39 @@ def project_rows_onto_winners(rows, winners, margin):
     """:func:`project_onto_winner` for each row and its own winner."""
     for i in range(rows.shape[0]):
         project_onto_winner(rows[i], winners[i], rows.dtype.type(margin))
+
+
+@inner
+def _above(z, label, level):
+    """How much the classes other than the label are above a level, in sum, and how many are."""
+    zero, one = z.dtype.type(0), z.dtype.type(1)
+    excess = count = spread(zero)
+    for l in range(z.shape[0]):
+        above = select(label == np.int32(l), spread(zero), load(z, l) - level)
+        excess = excess + select(above > zero, above, spread(zero))
+        count = select(above > zero, count + one, count)
+    return excess, count
+
+
+@inner
+def project_lanes(z, label, margin):
+    """As :func:`project_onto_winner`, in all lanes whose label does not lead."""
+    zero, one = z.dtype.type(0), z.dtype.type(1)
+    own = spread(zero)
+    for l in range(z.shape[0]):
+        own = select(label == np.int32(l), load(z, l), own)
+    start = level = own - margin
+    excess, count = _above(z, label, level)
+    behind = excess > zero
+    if any_lane(behind):
+        going, standing = behind, count + one
+        while any_lane(going):
+            standing = count
+            level = select(going, level + (excess - (level - start)) / (count + one), level)
+            excess, count = _above(z, label, level)
+            # Each step leaves fewer classes standing; as many as before is the solution.
+            going = going & (count > zero) & (count < standing)
+        for l in range(z.shape[0]):
+            x = load(z, l)
+            cut = select(label == np.int32(l), level + margin, select(x < level, x, level))
+            store(z, l, select(behind, cut, x))

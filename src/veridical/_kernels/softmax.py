@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from veridical._kernels.arguments import LANES
 from veridical._kernels.bits import bits_of, float_of
 from veridical._kernels.elementary import exp, exp_in_place
 from veridical._kernels.jit import inner, kernel
-from veridical._kernels.lanes import LANES, all_lanes, load, select, spread, store
+from veridical._kernels.lanes import all_lanes, load, select, spread, store
 from veridical._kernels.loading import is_absent, read_lanes
 
 #: About so many numbers are converted at a time: a long run for vector instructions that stays in the first cache.

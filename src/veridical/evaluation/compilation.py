@@ -26,8 +26,8 @@ from veridical.evaluation.evaluating import evaluate
 from veridical.predictions import Predictions
 from veridical.predictions.validation import KINDS, check_flag
 
-#: One number of classes for each of the two layouts that truth discovery compiles for.
-_N_CLASSES = (4, 64)
+#: Numbers of sources and of classes, one pair for each of the two kernels of truth discovery.
+_SHAPES = ((3, 4), (128, 64))
 _DTYPES = ("float32", "float64")
 
 
@@ -104,14 +104,14 @@ def compile_kernels(*, everything: bool = False, progress: Progress | None = Non
     check_flag(everything, "everything")
     report = check_progress(progress)
     compiled_before = _n_compiled()
-    cases = [(dtype, n_classes) for dtype in _DTYPES for n_classes in _N_CLASSES]
+    cases = [(dtype, shape) for dtype in _DTYPES for shape in _SHAPES]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VeridicalWarning)  # random numbers have little to fit
         warnings.simplefilter("error", KernelCacheWarning)
         try:
-            for done, (dtype, n_classes) in enumerate(cases):
-                report(done, len(cases), f"{dtype}, {n_classes} classes")
-                _use_kernels(dtype, n_classes, everything)
+            for done, (dtype, shape) in enumerate(cases):
+                report(done, len(cases), f"{dtype}, {shape[1]} classes")
+                _use_kernels(dtype, *shape, everything)
         except KernelCacheWarning as warning:
             raise StorageError(str(warning)) from None
     report(len(cases), len(cases), "done")
@@ -127,10 +127,10 @@ def _n_compiled() -> int:
     return sum(sum(kernel.stats.cache_misses.values()) for kernel in loaded_kernels())
 
 
-def _use_kernels(dtype: str, n_classes: int, everything: bool) -> None:
+def _use_kernels(dtype: str, n_sources: int, n_classes: int, everything: bool) -> None:
     rng = np.random.default_rng(0)
     n_samples = MOST_SAMPLES + 1  # fewer are left to NumPy
-    probs = rng.dirichlet(np.ones(n_classes), size=(3, n_samples)).astype(dtype)
+    probs = rng.dirichlet(np.ones(n_classes), size=(n_sources, n_samples)).astype(dtype)
     labels = np.arange(n_samples) % n_classes
     for kind in KINDS:
         _apply(Predictions(probs if kind == "probs" else np.log(probs), kind=kind))
