@@ -146,6 +146,8 @@ def run_blocks(
     work: Callable[[_Block], _Result], blocks: Sequence[_Block], n_threads: int | None = None
 ) -> list[_Result]:
     """``[work(block) for block in blocks]``, in order, several at a time."""
+    if len(blocks) < 2 and n_threads is None and THREADS_VARIABLE not in os.environ:
+        return [work(block) for block in blocks]  # the system is not asked for its cores
     workers = min(resolve_threads(n_threads), len(blocks))
     if workers <= 1 or threading.current_thread().name.startswith("veridical"):
         # Work started from within a block stays in its thread: waiting for the pool from inside it can deadlock.

@@ -309,12 +309,14 @@ def _as_run(values: Array) -> tuple[Array, Layout]:
     transposes and memory maps share one compiled kernel.
     """
     steps = [step // values.itemsize for step in values.strides]
+    if values.flags.c_contiguous:
+        return _contiguous(values.reshape(-1), values.shape)
     span = 1 + sum((size - 1) * step for size, step in zip(values.shape, steps, strict=True))
     run = np.lib.stride_tricks.as_strided(values, (span,), (values.itemsize,), writeable=False)
     return run, Layout(0, *steps[:2], *values.shape)
 
 
-def _contiguous(numbers: Array, shape: tuple[int, int, int]) -> tuple[Array, Layout]:
+def _contiguous(numbers: Array, shape: tuple[int, ...]) -> tuple[Array, Layout]:
     """The same for numbers that follow each other."""
     run = numbers.view()
     run.flags.writeable = False

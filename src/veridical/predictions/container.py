@@ -134,9 +134,9 @@ class Predictions:
         self._values = values
         self.n_sources: int = len(values)
         self.n_samples, self.n_classes = (int(size) for size in values[0].shape)
-        dtypes = [values.dtype] if isinstance(values, np.ndarray) else [source.dtype for source in values]
+        self._dtypes = {values.dtype} if isinstance(values, np.ndarray) else {source.dtype for source in values}
         #: The precision of the stored numbers, and that of results.
-        self.dtype: np.dtype[Any] = max(dtypes, key=lambda dtype: (dtype.kind == "f", dtype.itemsize))
+        self.dtype: np.dtype[Any] = max(self._dtypes, key=lambda dtype: (dtype.kind == "f", dtype.itemsize))
         self.result_dtype: np.dtype[Any] = result_dtype(self.dtype)
 
     def _check_source_names(self, names: Any) -> tuple[str, ...] | None:
@@ -166,7 +166,7 @@ class Predictions:
     def sum_tolerance(self) -> float:
         """How far from one the sum of a source's probabilities may be: by dtype, of the coarsest source, and digits."""
         stored_as = "bfloat16" if self._is_bfloat16 else None
-        of_dtype = max(tolerance_of(source.dtype, self.n_classes, stored_as) for source in self)
+        of_dtype = max(tolerance_of(dtype, self.n_classes, stored_as) for dtype in self._dtypes)
         return of_dtype + (self.rounding if self.kind == "probs" else 0.0)
 
     @property
