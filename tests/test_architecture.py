@@ -192,7 +192,7 @@ def test_modules_have_at_most_400_lines():
 #: Package, or "veridical" for the single modules at the top -> the most lines that it may have.  Lower a number when a
 #: package shrinks; a package that needs more has to say why in its commit.
 MOST_LINES = {
-    "_kernels": 1950,
+    "_kernels": 2600,
     "_numpy_kernels": 250,
     "backends": 750,
     "blocks": 2500,
