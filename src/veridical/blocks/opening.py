@@ -17,7 +17,7 @@ from veridical.blocks.readers import Reader, ZarrReader, reader_of
 from veridical.errors import FileFormatError, LabelError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.contents import Contents
-from veridical.predictions.files.contents import declared_kind, settle_kind
+from veridical.predictions.files.contents import Request, declared_kind, settle_kind
 from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.format_npy import map_npy
 from veridical.predictions.files.format_zarr import is_zarr, open_zarr
@@ -147,7 +147,8 @@ def _open_file(
     if (settle_kind(kind, contents.kind, path) or default_kind) == "binary":
         raise ParameterError(f"{path} holds probabilities of one class, which are not read in blocks; load them whole.")
     contents = replace(contents, values=skeleton(array.shape, np.dtype(array.dtype), str(path)))
-    whole = predictions_of(contents, labels, str(path), kind=kind, sources_axis=sources_axis, default_kind=default_kind)
+    request = Request(kind, sources_axis=sources_axis, default_kind=default_kind or "probs")
+    whole = predictions_of(contents, labels, str(path), request)
     reader: Reader = (
         reader_of(_as_samples(array, whole, sources_axis, path))
         if isinstance(array, np.ndarray)

@@ -22,7 +22,7 @@ from veridical.predictions import Predictions
 @click.command()
 @click.argument("calibrator", type=click.Path())
 @prediction_options
-@click.option("--out", "-o", type=click.Path(), required=True, help="A .npz, .npy, .csv or .parquet; see above.")
+@click.option("--out", "-o", type=click.Path(), required=True, help="A .npz, .npy, or table such as .csv; see above.")
 @block_option
 @workers_option
 @click.option("--resume", is_flag=True, help="In blocks: continue a result that was begun.")
@@ -30,7 +30,7 @@ from veridical.predictions import Predictions
 def command(calibrator: str, out: str, workers: int | None, resume: bool, output: Output, **source: Any) -> None:
     """Calibrate PRED with a calibrator that 'veridical calibrate' wrote.
 
-    A .csv or .parquet gets the columns id, label, confidence and one per class; a .npz the arrays probs (samples,
+    A table, such as a .csv, gets the columns id, label, confidence and one per class; a .npz the arrays probs (samples,
     classes), confidence and prediction (samples); a .npy the probabilities alone.  Predictions that are read in blocks
     are written block by block, to a .npz, a .zarr, or a directory of .npy files (a name without suffix); OUT appears
     when it is complete, and a run that was interrupted is continued with --resume.

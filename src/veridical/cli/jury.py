@@ -40,8 +40,8 @@ def command(
 ) -> None:
     """The consensus of jurors who vote: an answer and a confidence for every item, and whom to believe.
 
-    VOTES is a .csv or .parquet with the columns item, source and label, one row per vote; a column confidence, or a
-    column of probabilities per class instead of label, is used where there is one.  Jurors are weighed by how they
+    VOTES is a table, such as a .csv, with the columns item, source and label, one row per vote; a column confidence, or
+    a column of probabilities per class instead of label, is used where there is one.  Jurors are weighed by how they
     agree over all items, and copies of a juror count once.  With --gold the confidence is calibrated.
 
     \b

@@ -218,7 +218,8 @@ def read(
     pred: str | tuple[str, ...], labels: str | None, *, default_kind: InputKind | None = None, **options: Any
 ) -> Predictions:
     """The predictions of a command's options; ``default_kind`` is that of files that declare none."""
-    from veridical.predictions.files.loading import read_as
+    from veridical.predictions.files.contents import Request
+    from veridical.predictions.files.loading import read_predictions
 
     of_votes = {"normalize": options.pop("normalize"), "abstain": options.pop("abstain") or ()}
     if options["kind"] == "labels":
@@ -234,4 +235,4 @@ def read(
         return load_votes(pred, labels, **of_votes)
     if any(of_votes.values()):
         raise ParameterError("--normalize and --abstain are about votes; give --kind labels, too, or leave them out.")
-    return read_as(default_kind, pred, labels, **options)
+    return read_predictions(pred, labels, Request(**options, default_kind=default_kind or "probs"))

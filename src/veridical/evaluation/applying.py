@@ -55,7 +55,7 @@ class Calibrated(TableResult):
         """Write a file, which is complete or absent; the suffix decides the format.
 
         ``.npz`` has the arrays probs, confidence and prediction, and labels, class_names, sample_ids and groups if
-        known; ``.npy`` the probs alone; ``.csv`` and ``.parquet`` are tables with the columns id, label (the predicted
+        known; ``.npy`` the probs alone; tables such as ``.csv`` have the columns id, label (the predicted
         one), confidence, and one per class.  :func:`veridical.load` reads them as the predictions of one source.
         """
         target = check_calibrated_target(path)

@@ -60,7 +60,7 @@ def judge(
     Parameters
     ----------
     votes : path, DataFrame, mapping of columns, array of shape (S, N), or Predictions
-        A long table (``.csv``, ``.parquet`` or a DataFrame) with the columns item, source and label, one row per vote.
+        A long table (a file such as ``.csv`` or a DataFrame) with the columns item, source and label, one row per vote.
         A column confidence (0 to 1) makes a vote less sure; instead of a label there may be a column of probabilities
         per class.  Several rows of a source for an item are draws, and their shares one vote.  An empty label is an
         abstention.  An array holds places of classes, -1 for no vote, or names of classes, "" for no vote.

@@ -35,7 +35,7 @@ def load_votes(
     Parameters
     ----------
     path : path
-        A ``.csv`` or ``.parquet``, as in :func:`veridical.judge`.  Items are samples, their ids the sample ids.
+        A table such as a ``.csv``, as in :func:`veridical.judge`.  Items are samples, their ids the sample ids.
     gold : path or mapping of id and label, optional
         Known answers; they become the labels.
     classes : sequence of str, optional

@@ -16,6 +16,7 @@ from veridical.errors import LabelError, ParameterError, ShapeError
 from veridical.evaluation.engine import Engine
 from veridical.predictions import Predictions
 from veridical.predictions.files import load
+from veridical.predictions.files.formats import FORMATS
 from veridical.predictions.validation import Kind, check_integer, check_type, entries_of
 
 #: A list that goes on longer is refused by what its first entries are.
@@ -41,7 +42,7 @@ _ENSEMBLES = {
     "snapshot": "snapshot",
     "se": "snapshot",
 }
-_ENDINGS = re.compile(r"(\.(npy|npz|pkl|pk|pth|pt|zarr|csv|parquet))+$", re.IGNORECASE)
+_ENDINGS = re.compile(f"({'|'.join(map(re.escape, filter(None, FORMATS)))})+$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -154,21 +154,6 @@ def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32)
 
 
-def check_scores(values: Any, what: str, n_dims: int, axes: str) -> Array:
-    """``values`` as an array of real numbers with ``n_dims`` dimensions, the last of them at least two classes."""
-    array = as_numbers(values, what)
-    if array.ndim != n_dims:
-        raise ShapeError(
-            f"{what} has {array.ndim} dimension{'s' * (array.ndim != 1)} (shape {array.shape}); give shape {axes}."
-        )
-    if array.shape[-1] < 2:
-        raise ShapeError(
-            f"{what} has {array.shape[-1]} class{'es' * (array.shape[-1] != 1)} (shape {array.shape}); at least two "
-            "are needed: for a binary problem give both columns, 1 - p and p."
-        )
-    return array
-
-
 def check_labels(labels: Any, n_samples: int, n_classes: int) -> npt.NDArray[np.int64]:
     """Integer labels in 0..n_classes-1, one per sample."""
     try:
@@ -297,7 +282,15 @@ def reject_sample_without_sources(sample: int) -> NoReturn:
 
 def check_distributions(probs: Any, what: str = "probs") -> Array:
     """(N, L) probabilities, checked row by row; kept in float32 or float64, rows renormalised where they need it."""
-    array = check_scores(probs, what, 2, "(samples, classes)")
+    array = as_numbers(probs, what)
+    if array.ndim != 2:
+        dimensions = f"{array.ndim} dimension{'s' * (array.ndim != 1)}"
+        raise ShapeError(f"{what} has {dimensions} (shape {array.shape}); give shape (samples, classes).")
+    if array.shape[1] < 2:
+        raise ShapeError(
+            f"{what} has {array.shape[1]} class{'es' * (array.shape[1] != 1)} (shape {array.shape}); at least two are "
+            "needed: for a binary problem give both columns, 1 - p and p."
+        )
     tolerance = tolerance_of(array.dtype, array.shape[1], "bfloat16" if holds_bfloat16(probs) else None)
     result = array.astype(result_dtype(array.dtype), copy=False)
     with np.errstate(

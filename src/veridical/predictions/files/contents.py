@@ -16,7 +16,15 @@ from veridical.errors import FileFormatError, ParameterError, shown
 from veridical.predictions.classes import texts_of_labels
 from veridical.predictions.container import Predictions
 from veridical.predictions.sample_ids import image_of_samples
-from veridical.predictions.validation import INPUT_KINDS, Array, InputKind
+from veridical.predictions.validation import (
+    INPUT_KINDS,
+    Array,
+    InputKind,
+    check_choice,
+    check_names,
+    check_type,
+    entries_of,
+)
 
 #: Arrays beside the scores in a .npz, .pt or .zarr.
 BESIDE_SCORES = ("labels", "source_names", "class_names", "sample_ids", "groups", "sample_shape")
@@ -24,12 +32,25 @@ BESIDE_SCORES = ("labels", "source_names", "class_names", "sample_ids", "groups"
 
 @dataclass(frozen=True)
 class Request:
-    """What the caller says about a file of predictions."""
+    """What the caller says about files of predictions; the parameters of :func:`veridical.load`."""
 
     kind: InputKind | None = None
-    #: Of a table, or an array in an archive.
     group_column: str | None = None
-    class_columns: tuple[str, ...] | None = None
+    class_columns: Sequence[str] | None = None
+    sources_axis: int | None = None
+    class_axis: int | None = None
+    renormalize: bool = False
+    #: Of files that declare none.
+    default_kind: InputKind = "probs"
+
+    def __post_init__(self) -> None:
+        if self.kind is not None:
+            check_choice(self.kind, INPUT_KINDS, "kind")
+        if self.group_column is not None:
+            check_type(self.group_column, str, "group_column", "the name of a column")
+        if self.class_columns is not None:
+            names = list(map(str, entries_of(self.class_columns, "class_columns is")))
+            object.__setattr__(self, "class_columns", check_names(names, len(names), "class"))
 
 
 @dataclass(frozen=True)

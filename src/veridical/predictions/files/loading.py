@@ -28,7 +28,7 @@ from veridical.predictions.files.format_zarr import ZARR, is_zarr
 from veridical.predictions.files.formats import format_of, read_labels, suffixes_with
 from veridical.predictions.files.source_files import is_pattern, read_directory, read_files, read_pattern
 from veridical.predictions.labels import LabelTable
-from veridical.predictions.validation import INPUT_KINDS, Array, InputKind, check_choice, check_type, entries_of
+from veridical.predictions.validation import Array, InputKind
 
 #: With fewer labels per class some classes have none by chance.
 _LABELS_PER_CLASS = 10
@@ -50,11 +50,11 @@ def load(
     Parameters
     ----------
     path : path or list of paths
-        A ``.npz``, ``.npy``, ``.csv``, ``.parquet``, ``.pt`` or ``.zarr`` of all sources, shape (S, N, L), or of one,
+        A ``.npz``, ``.npy``, ``.pt``, ``.zarr`` or table (such as ``.csv``) of all sources, shape (S, N, L), or of one,
         shape (N, L); or a list of files, a directory or a pattern such as ``"run/member_*.npy"`` with one file per
         source, in natural order.  Plain arrays are mapped, not read, so that an ensemble may be larger than memory.
     labels : path or array of N labels, optional
-        A ``.npy``, ``.npz``, ``.txt``, ``.csv``, ``.json``, ``.parquet``, ``.pt`` or a batch of CIFAR; integers from 0,
+        A ``.npy``, ``.npz``, ``.txt``, ``.json``, ``.pt``, table or a batch of CIFAR; integers from 0,
         or names of classes where the predictions have them; blank, NaN and -1 are not known.  A table with a column of
         ids is joined by them.  They replace labels in ``path``, and their file is not read as a source.
     kind : {"probs", "logits", "log_probs", "binary"}, optional
@@ -101,37 +101,14 @@ def load(
     >>> vd.load(folder)
     Predictions(3 sources, 5 samples, 2 classes, kind='logits', float32, labelled)
     """
-    return read_as(
-        None,
-        path,
-        labels,
-        kind=kind,
-        sources_axis=sources_axis,
-        class_axis=class_axis,
-        group_column=group_column,
-        class_columns=class_columns,
-        renormalize=renormalize,
+    request = Request(
+        kind, group_column, class_columns, sources_axis=sources_axis, class_axis=class_axis, renormalize=renormalize
     )
+    return read_predictions(path, labels, request)
 
 
-def read_as(
-    default_kind: InputKind | None,
-    path: Any,
-    labels: Any,
-    *,
-    kind: InputKind | None,
-    sources_axis: int | None,
-    group_column: str | None,
-    class_columns: Sequence[str] | None,
-    **options: Any,
-) -> Predictions:
-    """:func:`load`, with the kind of files that declare none; ``options`` are further parameters of Predictions."""
-    if kind is not None:
-        check_choice(kind, INPUT_KINDS, "kind")
-    if group_column is not None:
-        check_type(group_column, str, "group_column", "the name of a column")
-    chosen = None if class_columns is None else tuple(map(str, entries_of(class_columns, "class_columns is")))
-    request = Request(kind, group_column, chosen)
+def read_predictions(path: Any, labels: Any, request: Request) -> Predictions:
+    """:func:`load` what is asked for."""
     paths = _checked_paths(path)
     where = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     label_file = as_path(labels) if isinstance(labels, (str, os.PathLike)) else None
@@ -141,25 +118,14 @@ def read_as(
             contents = read_files([Path(name) for name in paths], request, where, label_file)
         else:
             contents = _read(where, request, label_file)
-    predictions = predictions_of(
-        contents, labels, where, kind=kind, default_kind=default_kind, sources_axis=sources_axis, **options
-    )
+    predictions = predictions_of(contents, labels, where, request)
     if contents.is_table and request.class_columns is None:
         _warn_of_unnamed_classes(predictions, where)
     return predictions
 
 
-def predictions_of(
-    contents: Contents,
-    labels: Any,
-    where: str,
-    *,
-    kind: InputKind | None,
-    default_kind: InputKind | None,
-    sources_axis: int | None,
-    **options: Any,
-) -> Predictions:
-    """The content of a file, with labels that may be in a file of their own; parameters as in :func:`read_as`."""
+def predictions_of(contents: Contents, labels: Any, where: str, request: Request) -> Predictions:
+    """The content of a file, with labels that may be in a file of their own."""
     label_file = as_path(labels) if isinstance(labels, (str, os.PathLike)) else None
     files = contents.files or (Path(where),)
     if label_file is not None:
@@ -170,14 +136,15 @@ def predictions_of(
         predictions = Predictions(
             _native_values(contents.values),
             contents.labels if labels is None else labels,
-            kind=settle_kind(kind, contents.kind, where) or default_kind or "probs",
+            kind=settle_kind(request.kind, contents.kind, where) or request.default_kind,
             source_names=_names(contents.source_names, "source_names", where),
             class_names=None if class_names is None or is_counting(class_names) else class_names,
             sample_ids=contents.sample_ids,
             groups=contents.groups,
             sample_shape=contents.sample_shape,
-            sources_axis=0 if sources_axis is None else sources_axis,
-            **options,
+            sources_axis=0 if request.sources_axis is None else request.sources_axis,
+            class_axis=request.class_axis,
+            renormalize=request.renormalize,
         )
     except InvalidInputError as error:
         if where in str(error):

@@ -23,7 +23,7 @@ def save(predictions: Predictions, path: str | os.PathLike[str]) -> Path:
     ----------
     predictions : Predictions
     path : path
-        The suffix decides the format: ``.npz`` (the default without a suffix), ``.zarr``, ``.csv`` and ``.parquet``
+        The suffix decides the format: ``.npz`` (the default without a suffix), ``.zarr`` and tables such as ``.csv``
         keep scores, kind, labels and names; ``.npy`` keeps the scores alone, and its name must begin with the kind
         (as in ``logits_mine.npy``) unless they are probabilities.
 
