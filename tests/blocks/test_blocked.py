@@ -68,7 +68,7 @@ class TestOpen:
 
     def test_other_files_are_rejected(self, tmp_path):
         (tmp_path / "probs.csv").write_text("a")
-        with pytest.raises(errors.FileFormatError, match=r"not a \.npy file or \.zarr store"):
+        with pytest.raises(errors.FileFormatError, match=r"not a \.npy or \.zarr, which"):
             scale.open(tmp_path / "probs.csv")
         with pytest.raises(errors.FileFormatError, match="does not exist"):
             scale.open(tmp_path / "nothing.npy")

@@ -149,7 +149,7 @@ def test_warning_is_a_note_on_stderr(folder, tmp_path):
         (("evaluate", "p.npy", "-y", "y.npy", "--workers", "0"), "0 is not in the range"),
         (("calibrate", "p.npy", "-y", "y.npy", "-o", "OUT.json", "--report", "OUT.json"), r".html"),
         (("evaluate", "p.npy", "-y", "nothing.npy"), "nothing.npy"),
-        (("evaluate", "months.npz", "--block-memory", "1M"), "is not a .npy file or .zarr store"),
+        (("evaluate", "months.npz", "--block-memory", "1M"), "is not a .npy or .zarr, which can be read in blocks"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_go_together_are_rejected(folder, tmp_path, arguments, words):

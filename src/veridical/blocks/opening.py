@@ -16,11 +16,10 @@ from veridical.blocks.blocked import BLOCK_MEMORY, BlockedPredictions, skeleton
 from veridical.blocks.readers import Reader, ZarrReader, reader_of
 from veridical.errors import FileFormatError, LabelError, ParameterError, ShapeError, shown
 from veridical.predictions import Predictions, as_predictions
-from veridical.predictions.contents import Contents
-from veridical.predictions.files.contents import Request, declared_kind, settle_kind
+from veridical.predictions.files.contents import Request, settle_kind
 from veridical.predictions.files.file_checks import reading
-from veridical.predictions.files.format_npy import map_npy
-from veridical.predictions.files.format_zarr import is_zarr, open_zarr
+from veridical.predictions.files.format_zarr import ZARR, is_zarr
+from veridical.predictions.files.formats import format_with, suffixes_with
 from veridical.predictions.files.loading import predictions_of
 from veridical.predictions.inputs import check_sources_axis
 from veridical.predictions.labels import LABELS_NEEDED
@@ -116,7 +115,7 @@ def is_large(path: str | os.PathLike[str]) -> bool:
         return source.is_file() and source.stat().st_size > STREAM_ABOVE
     if not is_zarr(source):
         return False
-    return bool(math.prod(open_zarr(source, None)[0].shape) * 4 > STREAM_ABOVE)
+    return bool(math.prod(ZARR.open_array(source, None)[0].shape) * 4 > STREAM_ABOVE)
 
 
 def _open_file(
@@ -129,21 +128,21 @@ def _open_file(
 ) -> BlockedPredictions:
     """A .npy file or a .zarr store."""
     with reading(path, "predictions"):
-        if is_zarr(path):
-            array, contents = open_zarr(path, kind)
+        format = ZARR if is_zarr(path) else format_with("open_array", path)
+        if format is None:
+            suffixes = " or ".join(suffixes_with("open_array"))
+            raise FileFormatError(
+                f"{path} is not a {suffixes}, which can be read in blocks; convert it with veridical.save, or load it "
+                "whole."
+            )
+        array, contents = format.open_array(path, kind)
+        if not isinstance(array, np.ndarray):
             if len(array.shape) != 3:
                 raise ShapeError(f"{path} holds an array of shape {array.shape}; give (sources, samples, classes).")
             if sources_axis not in (0, 1):
                 raise ParameterError(
-                    f"sources_axis is {shown(sources_axis)}; in a .zarr that is read in blocks it is 0 or 1."
+                    f"sources_axis is {shown(sources_axis)}; in chunks that are read in blocks it is 0 or 1."
                 )
-        elif path.suffix.lower() == ".npy":
-            array, contents = map_npy(path), Contents(np.empty(0), kind=declared_kind(path))
-        else:
-            raise FileFormatError(
-                f"{path} is not a .npy file or .zarr store, which can be read in blocks; convert it with "
-                "veridical.save, or load it whole."
-            )
     if (settle_kind(kind, contents.kind, path) or default_kind) == "binary":
         raise ParameterError(f"{path} holds probabilities of one class, which are not read in blocks; load them whole.")
     contents = replace(contents, values=skeleton(array.shape, np.dtype(array.dtype), str(path)))

@@ -71,6 +71,8 @@ class Format:
     write_table: Any = None
     #: Named arrays, for calibrated predictions: (mapping, path).
     write_arrays: Any = None
+    #: For blocks, an array that is read in parts and everything beside it: (path, kind) -> (array, Contents).
+    open_array: Any = None
     #: Whether the file itself distinguishes probabilities from logits.
     keeps_kind: bool = True
     #: Whether it is a table, or an archive with arrays, for ``Request.group_column``.

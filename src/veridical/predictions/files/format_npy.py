@@ -20,7 +20,7 @@ from veridical.predictions.container import Predictions
 from veridical.predictions.contents import Contents
 from veridical.predictions.files.contents import Format, Request, declared_kind
 from veridical.predictions.files.file_checks import check_is_file, reading, wrong_content
-from veridical.predictions.validation import Array
+from veridical.predictions.validation import Array, InputKind
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 10_000
@@ -49,6 +49,10 @@ class NpyHeader(NamedTuple):
 def _read(path: Path, request: Request) -> Contents:
     """Scores of a ``.npy`` file, mapped; only the file's name can declare their kind."""
     return Contents(map_npy(path), kind=declared_kind(path))
+
+
+def _open_array(path: Path, kind: InputKind | None) -> tuple[Array, Contents]:
+    return map_npy(path), Contents(np.empty(0), kind=declared_kind(path))
 
 
 def map_npy(path: Path) -> Array:
@@ -139,4 +143,12 @@ def write_scores(predictions: Predictions, file: IO[bytes], sample_shape: tuple[
     return math.prod(shape) * dtype.itemsize
 
 
-NPY = Format((".npy",), read=_read, write=_write, read_labels=map_npy, write_arrays=_write_probs, keeps_kind=False)
+NPY = Format(
+    (".npy",),
+    read=_read,
+    write=_write,
+    read_labels=map_npy,
+    write_arrays=_write_probs,
+    open_array=_open_array,
+    keeps_kind=False,
+)

@@ -240,4 +240,4 @@ def _write(predictions: Predictions, path: Path) -> None:
                 root.attrs[name] = entries.tolist() if isinstance(entries, np.ndarray) else list(entries)
 
 
-ZARR = Format((".zarr",), read=_read, write=_write, is_directory=True, extra="zarr")
+ZARR = Format((".zarr",), read=_read, write=_write, open_array=open_zarr, is_directory=True, extra="zarr")
