@@ -151,6 +151,10 @@ class CampsWarning(VeridicalWarning):
     """Sources split into camps that agree only among themselves; the message names them, and the mean was used."""
 
 
+class LongComputationWarning(VeridicalWarning):
+    """A computation takes minutes; the message says why, and how to have less of it."""
+
+
 class ChangedSourcesWarning(VeridicalWarning):
     """Predictions have more, fewer or other sources than those that the calibrator was fitted on."""
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from naive_consensus import correlations, distinctness_of, factor, weighted_mean
 
 import veridical as vd
+from veridical.combine.across_samples import weights
 from veridical.combine.across_samples.passes import gather_sums
 from veridical.combine.across_samples.sums import ConsensusSums
 from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
-from veridical.errors import MissingSourceError, NotNormalisedError, ParameterError
+from veridical.errors import LongComputationWarning, MissingSourceError, NotNormalisedError, ParameterError
 
 
 def mixed_ensemble(rng, n_samples=400, n_classes=4, noise=(0.5, 0.8, 1.0, 1.5, 2.5)):
@@ -246,6 +247,14 @@ def test_bad_rows_are_named(rng):
         vd.consensus(probs)
     with pytest.raises(ParameterError, match="missing"):
         vd.consensus(probs, missing="ignore")
+
+
+def test_many_sources_are_announced(rng, monkeypatch):
+    probs, _ = mixed_ensemble(rng)
+    monkeypatch.setattr(weights, "_MANY_SOURCES", 4)
+    with pytest.warns(LongComputationWarning, match="compares the 10 pairs of 5 sources up to 200 times") as caught:
+        vd.consensus(probs)
+    assert caught[0].filename == __file__
 
 
 def test_text_says_what_was_found(rng):

@@ -38,7 +38,14 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 import veridical as vd
-from veridical.errors import LabelError, ParameterError, SampleWeightWarning, UnfittedError, UnseenClassWarning
+from veridical.errors import (
+    InvalidInputError,
+    LabelError,
+    ParameterError,
+    SampleWeightWarning,
+    UnfittedError,
+    UnseenClassWarning,
+)
 
 pytestmark = pytest.mark.compiled
 
@@ -323,6 +330,21 @@ def test_calibration_of_weighted_samples_repeats_them(wine):
     )
     plain = vd.CalibratedEnsemble(fitted, method="temperature", prefit=True).fit(rest, labels)
     assert equal.calibrator_.temperature_ == plain.calibrator_.temperature_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"sample_weight": np.zeros(60)}, InvalidInputError, "all sample weights are 0"),
+        ({"sample_weight": np.eye(60)[0]}, InvalidInputError, "all samples that fold 0 leaves for its members"),
+        ({"sample_weight": np.full(60, -1.0)}, InvalidInputError, "weight of sample 0 is -1"),
+        ({"groups": np.zeros(60)}, ParameterError, "cv cannot split 60 samples .*number of groups: 1"),
+    ],
+)
+def test_weights_and_groups_that_leave_nothing_to_fit(parameters, error, message):
+    X, y = make_classification(60, random_state=0)
+    with pytest.raises(error, match=message):
+        vd.CalibratedEnsemble([LogisticRegression(), GaussianNB()], cv=3).fit(X, y, **parameters)
 
 
 def test_metadata_routing():

@@ -16,7 +16,15 @@ from sklearn.utils.parallel import Parallel, delayed
 from veridical.combine.combined import Floats, Labels
 from veridical.ensemble.members import Classes, fit_member, weight_parameter
 from veridical.ensemble.sources import Source, all_scores, fit_margin_scale, margins_to_probabilities
-from veridical.errors import LabelError, ParameterError, SampleWeightWarning, UnseenClassWarning, shown
+from veridical.errors import (
+    InvalidInputError,
+    LabelError,
+    ParameterError,
+    SampleWeightWarning,
+    UnseenClassWarning,
+    first_line,
+    shown,
+)
 from veridical.predictions import Predictions
 from veridical.predictions.classes import ClassIndices
 from veridical.predictions.validation import check_weights
@@ -117,9 +125,18 @@ def fit_out_of_fold(
         raise ParameterError(f"cv is {shown(cv)}; {_FOLDS}.")
     if isinstance(cv, (int, np.integer)) and split_parameters.get("groups") is not None:
         splitter = StratifiedGroupKFold(int(cv))
-    folds = list(splitter.split(X, classes[labels], **split_parameters))
+    try:
+        folds = list(splitter.split(X, classes[labels], **split_parameters))
+    except ValueError as error:  # scikit-learn's: more folds than groups, or than samples
+        raise ParameterError(f"cv cannot split {len(labels)} samples ({first_line(error)}); {_FOLDS}.") from error
     if not folds:
         raise ParameterError(f"cv has no folds; {_FOLDS}.")
+    weights = None if sample_weight is None else check_weights(sample_weight, len(labels))
+    for k, (train, _) in enumerate(folds):
+        if weights is not None and not weights[train].any():
+            raise InvalidInputError(
+                f"all samples that fold {k} leaves for its members have weight 0; spread the weights over more samples."
+            )
 
     def jobs(train: Any, test: Any) -> Iterator[Any]:
         for name, member in members:
@@ -135,9 +152,9 @@ def fit_out_of_fold(
         np.isin(labels[test], np.concatenate([source.columns for source in copy]))
         for copy, (_, test) in zip(copies, folds, strict=False)
     ]
-    weights = None if sample_weight is None else check_weights(sample_weight, len(labels))[rows]
+    of_rows = None if weights is None else weights[rows]
     calibration = CalibrationScores(
-        copies[0], np.concatenate(scores, axis=1), labels[rows], np.concatenate(known), weights
+        copies[0], np.concatenate(scores, axis=1), labels[rows], np.concatenate(known), of_rows
     )
     return copies[len(folds) :] if refit else copies, calibration
 

@@ -18,7 +18,7 @@ MOST_SKILL = 0.98
 _SUSPICION = 8
 #: Skill updates for each update of the dependence.
 _UPDATES = 5
-_MOST_ROUNDS, _FULL_STEPS = 200, 20
+MOST_ROUNDS, _FULL_STEPS = 200, 20
 _TOLERANCE = 1e-9
 _ROWS_IN_BLOCK = 256
 #: The variance of the skills of voters is at least this: with few of them its estimate may be 0.
@@ -126,7 +126,7 @@ def fit_factor(evidence: Evidence, n_threads: int | None = None, tolerance: floa
     rows = _row_blocks(n_sources)
     dependence, nothing = suspected_copies(evidence), np.zeros(n_sources)
     skill = np.full(n_sources, 0.5)
-    for i in range(_MOST_ROUNDS):
+    for i in range(MOST_ROUNDS):
         before, distinctness = skill, distinctness_of(dependence)
         for _ in range(_UPDATES):
             skill = updated_loadings(evidence, dependence, distinctness, nothing, skill, MOST_SKILL, n_threads)

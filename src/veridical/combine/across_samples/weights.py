@@ -11,6 +11,7 @@ import numpy.typing as npt
 from veridical.backends.namespace import source_sums
 from veridical.combine.across_samples.camps import CampWeights, camp_weights, choose_factor
 from veridical.combine.across_samples.factor import (
+    MOST_ROUNDS,
     MOST_SKILL,
     distinctness_among,
     evidence_of,
@@ -19,9 +20,10 @@ from veridical.combine.across_samples.factor import (
 )
 from veridical.combine.across_samples.sums import ConsensusSums
 from veridical.combine.truth import Floats
+from veridical.errors import LongComputationWarning, warn_caller
 
-#: With fewer sources none can be told from the others.
-_LEAST_SOURCES = 3
+#: With fewer sources none can be told from the others, and of more a fit takes minutes.
+_LEAST_SOURCES, _MANY_SOURCES = 3, 4000
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -59,8 +61,14 @@ def weigh_sources(sums: ConsensusSums, n_threads: int | None = None, *, of_votes
 
     ``of_votes`` says how skills are shrunk, see ``shrunk_skill``.
     """
+    n_sources = len(sums.counts)
+    if n_sources > _MANY_SOURCES:
+        warn_caller(
+            f"the consensus compares the {n_sources * (n_sources - 1) // 2:,} pairs of {n_sources:,} sources up to "
+            f"{MOST_ROUNDS} times, which takes minutes; leave out the sources with the fewest predictions.",
+            LongComputationWarning,
+        )
     correlations = sums.correlations()
-    n_sources = len(correlations.variance)
     n_samples = sums.n_samples.astype(np.int64)
     del sums  # with thousands of sources, the memory of its matrices is needed below
     if n_sources < _LEAST_SOURCES:
