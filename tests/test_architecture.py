@@ -35,15 +35,14 @@ MODULES = {
 #: Package -> packages that it may import.  Earlier packages never import later ones.
 PACKAGES = {
     "_kernels": {"errors"},
-    "_numpy_kernels": set(),
     "backends": {"_kernels"},
     "predictions": {"backends"},
-    "combine": {"_kernels", "_numpy_kernels", "backends", "predictions"},
+    "combine": {"_kernels", "backends", "predictions"},
     "metrics": {"_kernels", "backends", "predictions", "combine"},
     "calibrate": {"_kernels", "backends", "predictions", "combine", "metrics"},
     "training": {"backends", "predictions"},
     "data": {"predictions"},
-    "evaluation": {"_kernels", "_numpy_kernels", "predictions", "combine", "metrics", "calibrate"},
+    "evaluation": {"_kernels", "predictions", "combine", "metrics", "calibrate"},
     "jury": {"predictions", "combine", "metrics", "evaluation"},
     "export": {"backends", "predictions", "combine", "calibrate"},
     "torch": {"backends", "predictions", "combine", "metrics", "calibrate"},
@@ -70,7 +69,7 @@ PACKAGES = {
 }
 
 #: Packages that only compute, and import nothing else.
-COMPUTING = {"_kernels", "_numpy_kernels"}
+COMPUTING = {"_kernels"}
 
 MAY_IMPORT = MODULES | {
     name: allowed if name in COMPUTING else allowed | MODULES.keys() for name, allowed in PACKAGES.items()

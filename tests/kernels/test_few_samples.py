@@ -8,7 +8,7 @@ from ensembles import random_ensemble
 
 import veridical as vd
 from veridical._kernels import few_samples as kernels
-from veridical._numpy_kernels import few_samples as twins
+from veridical.combine import few_samples as twins
 
 pytestmark = pytest.mark.parametrize("module", [kernels, twins])
 

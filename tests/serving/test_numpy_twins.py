@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veridical as vd
-from veridical import _numpy_kernels
+from veridical.combine import in_memory
 from veridical.combine.in_memory import AbsentSkipped, SourcesInMemory
 from veridical.errors import MissingSourceError, NotFiniteError, NotNormalisedError, VeridicalError
 
@@ -22,7 +22,7 @@ RELIABILITY_TOLERANCE = {"float64": 1e-10, "float32": 2e-3}
 @pytest.fixture
 def compiled(monkeypatch):
     """Have the kernels take inputs of any size."""
-    return lambda: monkeypatch.setattr(_numpy_kernels, "MOST_SAMPLES", -1)
+    return lambda: monkeypatch.setattr(in_memory, "MOST_SAMPLES", -1)
 
 
 def few(probs, missing="raise"):

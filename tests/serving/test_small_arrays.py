@@ -8,7 +8,7 @@ from calibration_cases import NAMES, labelled_ensemble
 from ensembles import random_ensemble
 
 import veridical as vd
-from veridical import _numpy_kernels
+from veridical.combine import in_memory
 from veridical.combine.small_arrays import FewSources, combine_array
 from veridical.errors import MissingSourceError, NotNormalisedError, ShapeError, UnfittedError
 
@@ -34,7 +34,7 @@ def test_single_samples_agree_with_the_kernels(name, dtype, loaded, rng, monkeyp
     calibrator = fitted(name, rng, loaded)
     new = random_ensemble(rng, 5, 30, 4, dtype)
     one_by_one = [calibrator.predict_all(new[:, n : n + 1]) for n in range(30)]
-    monkeypatch.setattr(_numpy_kernels, "MOST_SAMPLES", -1)
+    monkeypatch.setattr(in_memory, "MOST_SAMPLES", -1)
     probs, confidence, labels = calibrator.predict_all(new)
     tolerance = TOLERANCE[np.dtype(dtype).name]
     for n, single in enumerate(one_by_one):
@@ -55,7 +55,7 @@ def test_kinds_and_axes(kind, sources_axis, loaded, rng, monkeypatch):
     some = scores.take(range(1, 20), axis=1 - sources_axis)
     assert isinstance(calibrator._combine_array(some).sources, FewSources)
     quick = calibrator.predict_all(some)
-    monkeypatch.setattr(_numpy_kernels, "MOST_SAMPLES", -1)
+    monkeypatch.setattr(in_memory, "MOST_SAMPLES", -1)
     for twin, kernel in zip(quick, calibrator.predict_all(some), strict=True):
         np.testing.assert_allclose(twin, kernel, rtol=0, atol=1e-12)
 
@@ -71,7 +71,7 @@ def test_truth_of_degenerate_samples(n_sources, loaded, rng, monkeypatch):
     samples = np.concatenate([samples, np.eye(4)[rng.integers(0, 4, (n_sources, 5))]], axis=1)
     samples = np.concatenate([samples, np.full((n_sources, 1, 4), 0.25)], axis=1)
     single = [calibrator.predict_all(samples[:, n : n + 1]) for n in range(samples.shape[1])]
-    monkeypatch.setattr(_numpy_kernels, "MOST_SAMPLES", -1)
+    monkeypatch.setattr(in_memory, "MOST_SAMPLES", -1)
     probs, confidence, labels = calibrator.predict_all(samples)
     for n, (row, score, label) in enumerate(single):
         assert label == labels[n]
@@ -155,7 +155,7 @@ def test_batches_that_move_apart_agree_with_the_kernels(loaded, rng, monkeypatch
     assert len(np.unique(vd.discover(probs).n_iter)) > 2
     free = vd.discover(probs, accuracy_preserving=False).probs.argmax(axis=1)
     assert (free != batch[2]).any()
-    monkeypatch.setattr(_numpy_kernels, "MOST_SAMPLES", -1)
+    monkeypatch.setattr(in_memory, "MOST_SAMPLES", -1)
     for quick, kernel in zip(batch, calibrator.predict_all(probs), strict=True):
         np.testing.assert_allclose(quick, kernel, rtol=0, atol=1e-12)
 

@@ -1,7 +1,7 @@
 """The mean and HV of a few samples, in two calls with few arguments: for servers that have loaded the kernels.
 
 They compute what :mod:`veridical._kernels.discovery` computes, always in float64; arguments and results are those of
-the NumPy twins in :mod:`veridical._numpy_kernels.few_samples`.
+their NumPy twins in :mod:`veridical.combine.few_samples`.
 """
 
 from __future__ import annotations

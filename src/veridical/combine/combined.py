@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from veridical._numpy_kernels import is_small
 from veridical._parallel import run_blocks
 from veridical.backends.namespace import at_label, class_sums, widest_float
-from veridical.combine.in_memory import row_blocks
+from veridical.combine.in_memory import is_small, row_blocks
 from veridical.combine.truth import Floats as Floats
 from veridical.combine.truth import Labels as Labels
 from veridical.combine.truth import Truth

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from veridical._numpy_kernels import is_small
 from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.combine.sources import Sources, check_scores
 from veridical.combine.truth import Floats, Labels, Truth
@@ -18,7 +17,15 @@ from veridical.combine.truth_discovery import discover, discover_with_mean, reje
 from veridical.predictions import Predictions
 from veridical.predictions.validation import Array
 
+#: An input of at most so many samples and numbers is left to NumPy: a server that answers one sample at a time needs
+#: neither Numba nor a cache of compiled kernels.
+MOST_SAMPLES, MOST_NUMBERS = 64, 1 << 16
 _NUMBERS_IN_BLOCK = 1 << 18
+
+
+def is_small(n_samples: int, n_numbers: int) -> bool:
+    """Whether an input of ``n_samples``, and ``n_numbers`` in all, is left to NumPy."""
+    return n_samples <= MOST_SAMPLES and n_numbers <= MOST_NUMBERS
 
 
 class CombineOptions(Protocol):

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from veridical._numpy_kernels import imported, is_small
-from veridical._numpy_kernels.sums import smallest
 from veridical.backends.namespace import LABEL_MARGIN
 from veridical.backends.truth import AT_TRUTH
+from veridical.combine import few_samples
 from veridical.combine.combined import Combined
-from veridical.combine.in_memory import CombineOptions, SourcesInMemory
+from veridical.combine.in_memory import CombineOptions, SourcesInMemory, is_small
 from veridical.combine.sources import STEP, UPDATES, probabilities_of
 from veridical.combine.truth import Floats, Labels
 from veridical.predictions import Predictions
@@ -47,11 +46,18 @@ class FewSources(SourcesInMemory):
         """(N,) HV, where no source is the truth up to rounding."""
         if self.n_sources <= 2:
             return None
-        package = "_kernels" if self.options.small_inputs_compiled else "_numpy_kernels"
-        hv_of_few = imported(package, "few_samples", "hv_of_few")
-        tiny = AT_TRUTH[64] ** 2
-        hv: Floats | None = hv_of_few(self._scores, self._mean, label, STEP, UPDATES, tiny)
+        hv_of_few = _functions(self.options).hv_of_few
+        hv: Floats | None = hv_of_few(self._scores, self._mean, label, STEP, UPDATES, AT_TRUTH[64] ** 2)
         return hv
+
+
+def _functions(options: CombineOptions) -> Any:
+    """The module with the functions of few samples: NumPy's, or the kernels where they are loaded."""
+    if not options.small_inputs_compiled:
+        return few_samples
+    from veridical._kernels import few_samples as kernels
+
+    return kernels
 
 
 def plain_array(values: Any, sources_axis: int) -> Array | None:
@@ -75,7 +81,7 @@ def combine_array(values: Array, kind: Kind, sources_axis: int, options: Combine
         return None
     scores = values
     if kind != "probs":
-        if not smallest(values.reshape(-1)) > -np.inf:
+        if not few_samples.smallest(values.reshape(-1)) > -np.inf:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
             scores = probabilities_of(np, values.astype(np.float64), kind)
@@ -83,8 +89,7 @@ def combine_array(values: Array, kind: Kind, sources_axis: int, options: Combine
     # A copy: kernels are compiled for arrays that may be written to.
     scores = np.array(scores, np.float64, order="C")
     mean, label = np.empty((n_samples, n_classes)), np.empty(n_samples, np.int64)
-    package = "_kernels" if options.small_inputs_compiled else "_numpy_kernels"
-    if not imported(package, "few_samples", "mean_of_few")(scores, exact, margin, mean, label):
+    if not _functions(options).mean_of_few(scores, exact, margin, mean, label):
         return None
     sources = FewSources(values, kind, scores, mean, options)
     return Combined(mean.astype(values.dtype, copy=False), label, sources)

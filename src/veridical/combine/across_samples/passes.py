@@ -7,10 +7,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from veridical._numpy_kernels import MOST_SAMPLES
 from veridical._parallel import run_blocks, single_threaded_blas
 from veridical.combine.across_samples.sums import ConsensusSums, check_pairs
-from veridical.combine.in_memory import SourcesInMemory
+from veridical.combine.in_memory import MOST_SAMPLES, SourcesInMemory
 from veridical.combine.truth import Floats
 from veridical.predictions.validation import Array
 
