@@ -1,4 +1,18 @@
-"""The artists of figures, by their ids."""
+"""Figures without a screen, closed after each test, and their artists by their ids."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Imported by the tests of figures."""
+    yield
+    plt.close("all")
 
 
 def artists(ax, prefix):

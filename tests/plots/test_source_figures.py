@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from drawn import artists
+from drawn import artists, close_figures  # noqa: F401
 from ensembles import random_ensemble
 from matplotlib.colors import to_rgba
 
