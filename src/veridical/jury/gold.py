@@ -17,7 +17,7 @@ from veridical.predictions.classes import ClassIndices
 
 #: With fewer answers nothing is fitted.
 LEAST_GOLD = 10
-#: With fewer wrong ones, methods without a prior are not tried: right answers alone would make them entirely sure.
+#: With fewer wrong ones, only what has a prior is tried: right answers alone would make other methods entirely sure.
 _ENOUGH_WRONG = 5
 #: The usual power of Dawid and Skene's posterior, which counts dependent votes as independent ones.
 _USUAL_POWER, _LEAST_POSTERIOR = 1 / 6, 1e-12
@@ -32,7 +32,7 @@ class GoldChoice:
     Attributes
     ----------
     method : str
-        Of two sources, the consensus and Dawid and Skene's posterior.
+        Of two sources, the consensus and Dawid and Skene's posterior, or of the first alone.
     n_gold : int
         Items with votes and a known answer.
     nll : dict of str to float
@@ -85,25 +85,23 @@ def calibrate_on_gold(
     """The distributions of all items by the method that the known ``answers`` to ``items`` choose.
 
     The consensus and the posterior of Dawid and Skene's model, (N, L) each, are two sources, which are combined as the
-    members of a :class:`veridical.CalibratedEnsemble` are.
+    members of a :class:`veridical.CalibratedEnsemble` are.  Where the consensus has few answers wrong, it is the only
+    one: those cannot show that the posterior is worse, which may be wrong altogether.
     """
     from veridical.evaluation.choice import fit_log_pool_or_better
 
-    sources = np.stack([consensus, np.maximum(dawid_skene, _LEAST_POSTERIOR) ** _USUAL_POWER])
+    few = int((consensus[items].argmax(axis=1) != answers).sum()) < _ENOUGH_WRONG
+    sources = consensus[None].copy()
+    if not few:
+        sources = np.stack([consensus, np.maximum(dawid_skene, _LEAST_POSTERIOR) ** _USUAL_POWER])
     np.maximum(sources / sources.sum(axis=2, keepdims=True), _LEAST_PROBABILITY, out=sources)
     sources /= sources.sum(axis=2, keepdims=True)
-    names = ("consensus", "dawid-skene")
-    n_wrong = int((consensus[items].argmax(axis=1) != answers).sum())
-    chosen = fit_log_pool_or_better(
-        Predictions(sources[:, items], ClassIndices(answers), source_names=names),
-        random_state,
-        few=n_wrong < _ENOUGH_WRONG,
-    )
+    chosen = fit_log_pool_or_better(Predictions(sources[:, items], ClassIndices(answers)), random_state, few=few)
     calibrator = chosen.calibrator
     nll = {_name(row["combine"], row["method"]): row["score"] for row in chosen.table}
     losses = -np.log(np.maximum(consensus[items, answers], _LEAST_PROBABILITY))
     nll["consensus"] = float(losses.mean())
-    probs = np.asarray(calibrator.predict_proba(Predictions(sources, source_names=names)), np.float64)
+    probs = np.asarray(calibrator.predict_proba(Predictions(sources)), np.float64)
     return probs, GoldChoice(_name(calibrator.combine, calibrator.name), len(items), nll, chosen.held_out)
 
 
