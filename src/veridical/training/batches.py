@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -43,20 +43,11 @@ def crop_and_flip(images: Tensor, rng: np.random.Generator) -> Tensor:
     return torch.where(mirrored[:, None, None, None], cropped.flip(2), cropped)
 
 
-@dataclass(frozen=True)
-class _Normaliser:
-    """uint8 (B, H, W, C) to float32 (B, C, H, W) in channels-last memory."""
-
-    scale: Tensor
-    shift: Tensor
-
-    @classmethod
-    def on(cls, normalisation: Normalisation, device: torch.device) -> _Normaliser:
-        mean, std = (torch.tensor(values, device=device) for values in (normalisation.mean, normalisation.std))
-        return cls(1 / (255 * std), mean / std)
-
-    def __call__(self, pixels: Tensor) -> Tensor:
-        return pixels.float().mul_(self.scale).sub_(self.shift).permute(0, 3, 1, 2)
+def _normaliser(normalisation: Normalisation, device: torch.device) -> Callable[[Tensor], Tensor]:
+    """From uint8 (B, H, W, C) to float32 (B, C, H, W) in channels-last memory."""
+    mean, std = (torch.tensor(values, device=device) for values in (normalisation.mean, normalisation.std))
+    scale, shift = 1 / (255 * std), mean / std
+    return lambda pixels: pixels.float().mul_(scale).sub_(shift).permute(0, 3, 1, 2)
 
 
 class ImageBatches:
@@ -89,7 +80,7 @@ class ImageBatches:
     ) -> None:
         self._set = images
         self._device = device or torch.device("cpu")
-        self._normalise = _Normaliser.on(normalisation or images.normalisation, self._device)
+        self._normalise = _normaliser(normalisation or images.normalisation, self._device)
         self.batch_size = check_integer(batch_size, "batch_size", 1)
         self._labels = torch.from_numpy(images.labels).to(self._device)
         stored = images.images
@@ -141,10 +132,10 @@ class ImageBatches:
         assert not isinstance(stored, np.ndarray)
         read: Callable[..., npt.NDArray[np.uint8]] = stored.read
         with ThreadPoolExecutor(1, thread_name_prefix="decode-ahead") as ahead:
-            next_pixels: Future[npt.NDArray[np.uint8]] = ahead.submit(read, chunks[0], seed)
-            for position, chunk in enumerate(chunks):
-                pixels = next_pixels.result()
-                if position + 1 < len(chunks):
-                    next_pixels = ahead.submit(read, chunks[position + 1], seed)
+            waiting: Future[npt.NDArray[np.uint8]] = ahead.submit(read, chunks[0], seed)
+            for chunk, following in zip_longest(chunks, chunks[1:]):
+                pixels = waiting.result()
+                if following is not None:
+                    waiting = ahead.submit(read, following, seed)
                 indices = torch.from_numpy(chunk).to(self._device)
                 yield self._normalise(torch.from_numpy(pixels).to(self._device)), self._labels[indices]

@@ -7,6 +7,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -28,8 +29,7 @@ from veridical.errors import (
 )
 from veridical.predictions import Predictions
 from veridical.predictions.classes import ClassIndices
-from veridical.predictions.files import load
-from veridical.predictions.files.format_npz import write_npz
+from veridical.predictions.files.format_npz import NpzArrays, write_npz
 from veridical.predictions.validation import KINDS, Kind, check_choice, check_integer, entries_of
 
 _Array = npt.NDArray[Any]
@@ -122,17 +122,19 @@ def collect_predictions(
                     scores = predict(inputs)
                 collected.add(scores, labels)
             collected.end_source()
-        predictions = Predictions(
-            rows.finish(collected.shape),
-            collected.labels,
-            kind=kind or first[0],
+        values, stored_kind = rows.finish(collected.shape), kind or first[0]
+        described = partial(
+            Predictions,
+            labels=collected.labels,
+            kind=stored_kind,
             source_names=source_names,
             class_names=class_names,
         )
         if rows.path is None:
-            return predictions
-        write_npz(predictions, as_path(out), rows.path)
-    return load(as_path(out))
+            return described(values)
+        write_npz(described(values), as_path(out), rows.path)
+    with NpzArrays(as_path(out)) as arrays:
+        return described(arrays[stored_kind])
 
 
 class _Collected:

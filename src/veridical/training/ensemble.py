@@ -12,7 +12,7 @@ from torch import nn
 
 from veridical._atomic import as_path
 from veridical._progress import Progress, check_progress
-from veridical.errors import DatasetError, ParameterError, ShapeError, shown
+from veridical.errors import DatasetError, ShapeError
 from veridical.predictions import Predictions
 from veridical.predictions.files import load
 from veridical.predictions.validation import check_choice, check_integer, check_seed, check_type
@@ -183,10 +183,8 @@ def train_ensemble(
         members = 5
     if isinstance(recipe, str):
         recipe = RECIPES[check_choice(recipe, RECIPES, "recipe")]
-    if progress is not None:
-        check_progress(progress)
-    if not isinstance(recipe, Recipe):
-        raise ParameterError(f"recipe is {shown(recipe)}; give the name of one, or a veridical.training.Recipe.")
+    report = check_progress(progress)
+    check_type(recipe, Recipe, "recipe", "the name of one, or a veridical.training.Recipe")
     if dataset is not None:
         check_type(dataset, str, "dataset", "the name of a data set")
     _check_images(train, test, arch)
@@ -209,15 +207,14 @@ def train_ensemble(
     with run.lock():
         if test is not None:
             run.save_test_labels(test.labels)
-        Trainer(run, train, test, recipe, settings, torch_device, progress).train(trajectories)
+        Trainer(run, train, test, recipe, settings, torch_device, report).train(trajectories)
     indices = sorted(member for trajectory in trajectories for member in trajectory.members.values())
     return TrainedEnsemble(run, indices, run.settings())
 
 
 def _check_images(train: ImageSet, test: ImageSet | None, arch: str) -> None:
-    for name, images in (("train", train), ("test", test)):
-        if not isinstance(images, ImageSet) and (name == "train" or images is not None):
-            raise ParameterError(f"{name} is {shown(images)}; give a veridical.training.ImageSet.")
+    for name, images in (("train", train), ("test", train if test is None else test)):
+        check_type(images, ImageSet, name, "a veridical.training.ImageSet")
     check_image_shape(arch, train.image_shape)
     if len(train) < 2:
         raise DatasetError(f"there is {len(train)} training image; at least two are needed.")

@@ -104,15 +104,7 @@ RECIPES: dict[str, Recipe] = {
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One training run from one seed, and the members kept from it.
-
-    Attributes
-    ----------
-    index : int
-    seed : int
-    members : dict of int to int
-        Number of finished epochs -> index of the member that is kept then.
-    """
+    """One training run from one seed; ``members`` maps numbers of finished epochs to the members kept then."""
 
     index: int
     seed: int

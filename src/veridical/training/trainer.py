@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,14 @@ class Trainer:
         recipe: Recipe,
         settings: dict[str, Any],
         device: torch.device,
-        progress: Progress | None,
+        progress: Progress,
     ) -> None:
         self._run, self._recipe, self._settings, self._device = run, recipe, settings, device
         self._train = ImageBatches(train, batch_size=recipe.batch_size, device=device)
         self._test = None if test is None else ImageBatches(test, device=device, normalisation=train.normalisation)
         self._progress = progress
         self._done_batches = self._total_batches = 0
+        self._accuracy, self._read_at = "", 0.0
 
     def train(self, trajectories: list[Trajectory]) -> None:
         """Train the trajectories that have unfinished members."""
@@ -91,7 +93,7 @@ class Trainer:
 
     def _train_one_epoch(self, state: TrainingState, trajectory: Trajectory) -> None:
         what = f"run {trajectory.index + 1}, epoch {state.epoch + 1}/{self._recipe.epochs}"
-        started = time.perf_counter()
+        started, self._read_at = time.perf_counter(), 0.0
         steps = self._train.steps_per_epoch
         first = state.epoch * steps
         loss, accuracy = train_epoch(
@@ -101,7 +103,7 @@ class Trainer:
             lambda step: self._recipe.learning_rate_at(first + step, steps),
             precision=self._settings["precision"],
             seed=trajectory.seed + state.epoch,
-            on_batch=None if self._progress is None else self._batch_report(self._progress, what),
+            on_batch=partial(self._report_batch, what),
         )
         seconds = time.perf_counter() - started
         if not np.isfinite(loss):
@@ -113,19 +115,12 @@ class Trainer:
         state.history.append({"loss": loss, "accuracy": accuracy, "seconds": round(seconds, 3)})
         _log.info("%s: loss %.4f, training accuracy %.2f%%, %.1f s", what, loss, 100 * accuracy, seconds)
 
-    def _batch_report(self, progress: Progress, what: str) -> OnBatch:
-        """A function that reports each batch of an epoch, with the training accuracy so far."""
-        text, read_at = what, 0.0
-
-        def report(seen: int, n_correct: Tensor) -> None:
-            nonlocal text, read_at
-            now = time.monotonic()
-            if now - read_at > _REFRESH:
-                text, read_at = f"{what}, training accuracy {int(n_correct) / seen:.1%}", now
-            self._done_batches += 1
-            progress(self._done_batches, self._total_batches, text)
-
-        return report
+    def _report_batch(self, what: str, seen: int, n_correct: Tensor) -> None:
+        self._done_batches += 1
+        now = time.monotonic()
+        if now - self._read_at > _REFRESH:
+            self._accuracy, self._read_at = f"training accuracy {int(n_correct) / seen:.1%}", now
+        self._progress(self._done_batches, self._total_batches, f"{what}, {self._accuracy}")
 
     def _save_member(self, member: int, state: TrainingState, seed: int) -> None:
         described = {key: self._settings[key] for key in ("arch", "n_classes", "image_shape", "normalisation")}
@@ -150,7 +145,7 @@ def train_epoch(
     *,
     precision: str,
     seed: int,
-    on_batch: OnBatch | None = None,
+    on_batch: OnBatch = lambda seen, n_correct: None,
 ) -> tuple[float, float]:
     """Train on all batches once: mean loss and accuracy, of images as augmented and weights as they were then.
 
@@ -175,6 +170,5 @@ def train_epoch(
             with torch.no_grad():
                 loss_sum += loss * len(labels)
                 n_correct += (logits.argmax(dim=1) == labels).sum()
-            if on_batch is not None:
-                on_batch(seen, n_correct)
+            on_batch(seen, n_correct)
     return float(loss_sum) / seen, int(n_correct) / seen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,7 +109,7 @@ def read(name: str, directory: Path, split: str) -> ImageSet:
         raise DatasetError(f"{folder} has {len(classes)} class folders, and at least two are needed; {REQUIRED[name]}.")
     entries: list[tuple[int, int, Path]] = []
     for label, class_name in enumerate(classes):
-        images = _images_in(folder / class_name)
+        images = sorted(path for path in (folder / class_name).iterdir() if path.suffix.lower() in _SUFFIXES)
         if not images:
             raise DatasetError(f"{folder / class_name} has no images ({', '.join(sorted(_SUFFIXES))}).")
         entries += [(position, label, path) for position, path in enumerate(images)]
@@ -122,7 +121,3 @@ def read(name: str, directory: Path, split: str) -> ImageSet:
         normalisation=_NORMALISATION,
         class_names=classes,
     )
-
-
-def _images_in(folder: Path) -> Sequence[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)

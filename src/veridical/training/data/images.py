@@ -50,14 +50,12 @@ class LazyImages(Protocol):
     """Images that are decoded when needed."""
 
     @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """(N, H, W, C) of what :meth:`read` returns for all indices."""
+    def shape(self) -> tuple[int, int, int, int]: ...
 
     def read(self, indices: npt.NDArray[np.int64], seed: tuple[int, ...] | None) -> Pixels:
         """Images (B, H, W, C); with a seed, randomly cropped and flipped for training."""
 
-    def first(self, count: int) -> LazyImages:
-        """The first ``count`` images."""
+    def first(self, count: int) -> LazyImages: ...
 
     def fingerprint(self) -> str:
         """A text that differs if the images differ."""
