@@ -228,13 +228,14 @@ class _Samples:
 def collect_in_little_memory(out: Path) -> None:
     torch.set_num_threads(1)
     peaks = []
-    for members, samples in ((2, 500), (8, 4000)):
+    for members, samples in ((2, 500), (8, 6000)):
         models = (nn.Linear(1, 1000) for _ in range(members))
         predictions = collect_predictions(models, _Samples(samples), out=out)
         assert predictions.values.shape == (members, samples, 1000)
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    assert out.stat().st_size > 120e6  # more than the memory that may be used
-    assert peaks[1] - peaks[0] < 30_000  # kilobytes
+    assert out.stat().st_size > 190e6  # more than the memory that may be used
+    # Kilobytes; of the mapped result some pages are looked at, and the system maps up to 2 MB around each.
+    assert peaks[1] - peaks[0] < 60_000, peaks
 
 
 def test_memory_does_not_depend_on_members_and_samples(tmp_path: Path) -> None:
