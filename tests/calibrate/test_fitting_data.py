@@ -118,3 +118,31 @@ def test_saved_calibrator_still_warns(probs, tmp_path):
     loaded = vd.load_calibrator(tmp_path / "cal.json")
     with pytest.warns(ShiftedDataWarning, match="their mean confidence is"):
         vd.apply_calibrator(loaded, shifted(probs, 4))
+
+
+def test_random_halves_of_the_same_groups_do_not_differ(rng):
+    """Images differ in how easy they are: with six of them in a half, a difference of means is chance."""
+    n_images, size = 12, 300
+    ease = np.repeat(rng.normal(1.0, 0.8, n_images), size)
+    image = np.repeat(np.arange(n_images), size)
+    logits = ease[None, :, None] * rng.standard_normal((3, n_images * size, 4))
+    whole = vd.Predictions(logits, kind="logits", groups=image)
+    without = vd.Predictions(logits, kind="logits")
+    warned = {"groups": 0, "none": 0}
+    for seed in range(8):
+        halves = whole.split(random_state=seed)
+        for name, parts in {"groups": halves, "none": [_ungrouped(half) for half in halves]}.items():
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                warn_about_shift(FittingData.of(parts[0]), parts[1])
+            warned[name] += bool(caught)
+    assert warned["groups"] == 0
+    assert warned["none"] >= 3
+    data = FittingData.of(whole)
+    assert data.n_groups == pytest.approx(n_images)
+    assert FittingData.from_dict(json.loads(json.dumps(data.to_dict()))) == data
+    assert "n_groups" not in FittingData.of(without).to_dict()
+
+
+def _ungrouped(predictions):
+    return vd.Predictions(predictions.values, kind="logits")

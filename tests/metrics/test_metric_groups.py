@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veridical.errors import ParameterError, ShapeError
-from veridical.metrics.groups import correlation_within_groups, draw_counts, draw_uniforms, group_codes
+from veridical.metrics.groups import GroupCorrelation, draw_counts, draw_uniforms, group_codes
 from veridical.metrics.sample import Sample
 
 
@@ -61,54 +61,77 @@ def test_samples_without_groups_are_drawn_with_replacement(n_samples, seed):
 
 
 def correlation_by_loops(confidence, correct, group):
-    """The same from the definition: the mean product of standardised residuals over ordered pairs of one group."""
+    """From the definition: variance of the groups' sums of standardised residuals, as that of pairs that agree."""
     edges = np.quantile(confidence, np.linspace(0, 1, 11)[1:-1])
     bins = [sum(edge < each for edge in edges) for each in confidence]
     residuals = correct - confidence
     means = {b: np.mean([r for r, own in zip(residuals, bins, strict=True) if own == b]) for b in set(bins)}
     standard = [(r - means[b]) / np.sqrt(c * (1 - c)) for r, b, c in zip(residuals, bins, confidence, strict=True)]
-    products = [
-        standard[i] * standard[j]
-        for i in range(len(group))
-        for j in range(len(group))
-        if i != j and group[i] == group[j]
-    ]
-    return min(max(np.mean(products), 0.0), 0.95) if products else 0.0
+    sums = {code: sum(s for s, own in zip(standard, group, strict=True) if own == code) for code in set(group)}
+    sizes = [list(group).count(code) for code in sums]
+    size = sum(n * n for n in sizes) / sum(sizes)
+    if size == 1 or len(sizes) == 1:
+        return 0.0
+    n_groups = sum(sizes) / size
+    ratio = sum(s * s for s in sums.values()) / len(group) * n_groups / (n_groups - 1)
+    return min(max((ratio - 1) / (size - 1), 0.0), 0.95)
 
 
 @given(st.integers(0, 999), st.integers(1, 12))
 @settings(max_examples=30)
-def test_correlation_is_the_mean_product_of_pairs(seed, n_groups):
+def test_correlation_is_that_of_sums_over_groups(seed, n_groups):
     rng = np.random.default_rng(seed)
     confidence = rng.uniform(0.2, 0.95, 40)
     group = rng.integers(0, n_groups, 40)
     shared = rng.random(n_groups)[group]
     correct = np.where(rng.random(40) < 0.7, shared, rng.random(40)) < confidence
-    value = correlation_within_groups(Sample(confidence, correct), group)
+    value = GroupCorrelation.of(Sample(confidence, correct, group=group)).correlation
     assert value == pytest.approx(correlation_by_loops(confidence, correct, group), abs=1e-9)
 
 
+@pytest.mark.parametrize("n_groups", [5, 40])
+def test_correlation_of_few_groups_is_estimated_without_bias(n_groups):
+    rng, estimates = np.random.default_rng(2), []
+    for _ in range(400):
+        group = np.repeat(np.arange(n_groups), 20)
+        uniform = draw_uniforms(rng, GroupCorrelation(group, 1 + 19 * 0.3, 20.0, np.inf), 20 * n_groups)
+        sample = Sample(np.full(len(group), 0.5), uniform < 0.5, group=group)
+        estimates.append((GroupCorrelation.of(sample).ratio - 1) / 19)
+    assert np.mean(estimates) == pytest.approx(0.3, abs=4 * np.std(estimates) / 20)
+
+
+def test_fewer_groups_leave_more_correlations_possible():
+    rng, spreads = np.random.default_rng(0), []
+    for n_groups in (4, 400):
+        noise = GroupCorrelation(np.arange(n_groups), 1 + 19 * 0.2, 20.0, n_groups - 1.0)
+        spreads.append(np.ptp(np.quantile([noise.draw(rng) for _ in range(500)], [0.05, 0.95])))
+    assert spreads[0] > 5 * spreads[1]
+
+
 def test_groups_of_one_have_no_correlation():
-    sample = Sample(np.array([0.6, 0.7, 0.8]), np.array([True, False, True]))
-    assert correlation_within_groups(sample, np.arange(3)) == 0.0
+    noise = GroupCorrelation.of(Sample(np.array([0.6, 0.7, 0.8]), np.array([True, False, True]), group=np.arange(3)))
+    assert (noise.correlation, noise.draw(np.random.default_rng(0)), noise.inflation) == (0.0, 0.0, 1.0)
+
+
+def test_one_group_tells_nothing_about_others():
+    noise = GroupCorrelation.of(Sample(np.full(9, 0.7), np.arange(9) < 5, group=np.zeros(9, int)))
+    assert noise.draw(np.random.default_rng(0)) == 0.95
 
 
 def test_sure_samples_have_no_correlation():
-    sample = Sample(np.ones(4), np.ones(4, bool))
-    assert correlation_within_groups(sample, np.zeros(4, int)) == 0.0
+    assert GroupCorrelation.of(Sample(np.ones(4), np.ones(4, bool), group=np.zeros(4, int))).correlation == 0.0
 
 
 def test_repeated_outcomes_have_the_largest_correlation():
-    rng = np.random.default_rng(0)
-    right = rng.random(200) < 0.6
-    sample = Sample(np.full(1000, 0.6), np.repeat(right, 5))
-    assert correlation_within_groups(sample, np.repeat(np.arange(200), 5)) == 0.95
+    right = np.random.default_rng(0).random(200) < 0.6
+    sample = Sample(np.full(1000, 0.6), np.repeat(right, 5), group=np.repeat(np.arange(200), 5))
+    assert GroupCorrelation.of(sample).correlation == 0.95
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.8])
 def test_uniform_numbers_have_the_correlation_of_their_outcomes(correlation):
     group = np.repeat(np.arange(20_000), 2)
-    uniforms = draw_uniforms(np.random.default_rng(1), group, correlation, 40_000)
+    uniforms = draw_uniforms(np.random.default_rng(1), GroupCorrelation(group, 1 + correlation, 2.0, np.inf), 40_000)
     outcomes = (uniforms < 0.5).reshape(-1, 2)
     assert np.corrcoef(outcomes.T)[0, 1] == pytest.approx(correlation, abs=0.02)
     # Whatever the correlation, each number is uniform.
@@ -117,5 +140,6 @@ def test_uniform_numbers_have_the_correlation_of_their_outcomes(correlation):
 
 def test_uniform_numbers_without_groups_are_those_of_the_generator():
     expected = np.random.default_rng(3).random(5)
-    np.testing.assert_array_equal(draw_uniforms(np.random.default_rng(3), None, 0.9, 5), expected)
-    np.testing.assert_array_equal(draw_uniforms(np.random.default_rng(3), np.zeros(5, int), 0.0, 5), expected)
+    independent = GroupCorrelation(np.arange(5), 1.0, 1.0, 4.0)
+    for noise in (GroupCorrelation(None), independent):
+        np.testing.assert_array_equal(draw_uniforms(np.random.default_rng(3), noise, 5), expected)

@@ -63,7 +63,7 @@ class TestBootstrap:
         assert abs(interval.bias) < 0.003
 
     def test_methods_mirror_each_other(self, outcomes):
-        basic = metrics.bootstrap("ece", *outcomes, n_resamples=100)
+        basic = metrics.bootstrap("ece", *outcomes, n_resamples=100, method="basic")
         percentile = metrics.bootstrap("ece", *outcomes, n_resamples=100, method="percentile")
         assert basic.low == pytest.approx(max(2 * basic.value - percentile.high, 0))
         assert basic.high == pytest.approx(2 * basic.value - percentile.low)
@@ -322,6 +322,17 @@ class TestReliabilityCurve:
         curve = metrics.reliability_curve(rng.random(3000) < confidence, confidence, n_bins=30, confidence_level=0.9)
         inside = (curve.low <= curve.accuracy) & (curve.accuracy <= curve.high)
         assert 22 <= inside.sum() <= 30
+
+    def test_band_is_wider_where_outcomes_of_a_group_depend_on_each_other(self, rng):
+        group = np.repeat(np.arange(40), 10)
+        confidence = np.full(400, 0.7)
+        correct = np.repeat(rng.random(40) < 0.7, 10)
+        alone = metrics.reliability_curve(correct, confidence, n_bins=1)
+        together = metrics.reliability_curve(correct, confidence, n_bins=1, groups=group)
+        independent = metrics.reliability_curve(rng.permutation(correct), confidence, n_bins=1, groups=group)
+        assert together.high[0] - together.low[0] > 2 * (alone.high[0] - alone.low[0])
+        assert independent.high[0] - independent.low[0] < 1.5 * (alone.high[0] - alone.low[0])
+        np.testing.assert_array_equal(together.accuracy, alone.accuracy)
 
     def test_certain_bin(self):
         curve = metrics.reliability_curve([True] * 5, [1.0] * 5, n_bins=1, sample_weight=[0.5] * 5)

@@ -20,9 +20,8 @@ from veridical.evaluation.evaluating import EvaluationRun
 from veridical.evaluation.methods import resolve_method
 from veridical.evaluation.outcomes import Outcome
 from veridical.metrics import METRICS
-from veridical.metrics.intervals import interval_of
-from veridical.metrics.resampling import resample
-from veridical.metrics.sample import Floats, Sample
+from veridical.metrics.intervals import Resamples
+from veridical.metrics.sample import Sample
 
 #: Question -> the metric that answers it.
 QUESTIONS = {"confidence": "ece", "distribution": "nll"}
@@ -240,27 +239,30 @@ def _difference_text(metric: str, standing: Standing) -> str:
 
 
 class _Paired:
-    """Metrics of several methods on the same resamples."""
+    """Metrics of several methods on the same resamples, by name."""
 
     def __init__(self, samples: dict[str, Sample], metrics: Sequence[str], random_state: int, n_threads: int | None):
-        evaluators = [METRICS[name].of_sample for name in metrics]
-        pairs = [(method, metric) for method in samples for metric in metrics]
-        draws = resample(
-            evaluators, list(samples.values()), n_resamples=_N_RESAMPLES, random_state=random_state, n_threads=n_threads
+        self._methods, self._metrics = list(samples), list(metrics)
+        self._resamples = Resamples(
+            [METRICS[name] for name in metrics],
+            list(samples.values()),
+            n_resamples=_N_RESAMPLES,
+            level=_LEVEL,
+            random_state=random_state,
+            n_threads=n_threads,
         )
-        values = [evaluate(sample) for sample in samples.values() for evaluate in evaluators]
-        self.values = dict(zip(pairs, values, strict=True))
-        self._draws = dict(zip(pairs, draws.reshape(_N_RESAMPLES, len(pairs)).T, strict=True))
+        self.values = {
+            (method, metric): float(value)
+            for method, row in zip(samples, self._resamples.values, strict=True)
+            for metric, value in zip(metrics, row, strict=True)
+        }
 
     def difference(self, metric: str, method: str, other: str) -> tuple[float, float, float]:
         """How much worse ``method`` is than ``other``, with its interval; negative where it is better."""
-        sign = 1 if METRICS[metric].lower_is_better else -1
-        with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined
-            value = sign * (self.values[method, metric] - self.values[other, metric])
-            draws: Floats = sign * (self._draws[method, metric] - self._draws[other, metric])
-        return (
-            (value, *interval_of(value, draws, _LEVEL, "basic", least=-np.inf)) if np.isfinite(value) else (value,) * 3
-        )
+        pair = (method, other) if METRICS[metric].lower_is_better else (other, method)
+        a, b = (self._methods.index(name) for name in pair)
+        value, low, high = self._resamples.difference(a, b, self._metrics.index(metric))
+        return (value, low, high) if np.isfinite(value) else (value, value, value)
 
 
 def advise(run: EvaluationRun, engine: Engine, method: str, *, change_labels: bool = True) -> Advice | None:

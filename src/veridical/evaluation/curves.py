@@ -64,7 +64,7 @@ class ReliabilityPanel:
     @classmethod
     def of(cls, method: str, binning: str, sample: Sample, edges: Array) -> ReliabilityPanel:
         """The diagram of a sample in fixed bins."""
-        curve = reliability_curve(sample.correct, sample.confidence, edges=edges)
+        curve = reliability_curve(sample.correct, sample.confidence, edges=edges, groups=sample.group)
         columns = (curve.edges, curve.counts, curve.confidence, curve.accuracy, curve.low, curve.high)
         return cls(method, binning, *(floats(column) for column in columns))
 

@@ -14,9 +14,8 @@ from itertools import combinations
 import numpy as np
 import scipy.stats
 
-from veridical.metrics.intervals import interval_of
+from veridical.metrics.intervals import Resamples, interval_of
 from veridical.metrics.registry import METRICS
-from veridical.metrics.resampling import resample
 from veridical.metrics.sample import Floats, Sample
 
 #: Methods that compute the same in different ways differ by the rounding of float32, on every resample alike; no figure
@@ -90,16 +89,15 @@ def bootstrap_differences(
     n_threads : int, optional
         Results do not depend on it.
     """
-    evaluators = [METRICS[metric].of_sample for metric in metrics]
-    draws = resample(
-        evaluators, list(samples.values()), n_resamples=n_resamples, random_state=random_state, n_threads=n_threads
-    ).reshape(n_resamples, len(samples), len(metrics))
-    values = [[evaluate(sample) for evaluate in evaluators] for sample in samples.values()]
-
-    def interval(value: float, drawn: Floats, least: float, most: float) -> tuple[float, float]:
-        return interval_of(value, drawn, confidence_level, "basic", least=least, most=most)
-
-    return _differences(list(samples), metrics, np.array(values), draws, interval)
+    resamples = Resamples(
+        [METRICS[metric] for metric in metrics],
+        list(samples.values()),
+        n_resamples=n_resamples,
+        level=confidence_level,
+        random_state=random_state,
+        n_threads=n_threads,
+    )
+    return _differences(list(samples), metrics, resamples.interval, resamples.difference)
 
 
 def differences_over_halves(
@@ -123,37 +121,40 @@ def differences_over_halves(
     metrics = list(next(iter(values.values())))
     draws = np.array([[columns[metric] for metric in metrics] for columns in values.values()]).transpose(2, 0, 1)
 
-    def interval(value: float, drawn: Floats, least: float, most: float) -> tuple[float, float]:
+    def around(drawn: Floats, least: float, most: float) -> tuple[float, float, float]:
+        with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
+            value = float(drawn.mean())
         if not np.isfinite(drawn).all():
-            return interval_of(value, drawn, confidence_level, "basic", least=least, most=most)
+            return value, *interval_of(value, drawn, confidence_level, "basic", least=least, most=most)
         n_splits = len(drawn)
         spread = float(drawn.std(ddof=1)) * math.sqrt(1 / n_splits + 1)
         reach = float(scipy.stats.t.ppf((1 + confidence_level) / 2, n_splits - 1)) * spread
-        return max(value - reach, least), min(value + reach, most)
+        return value, max(value - reach, least), min(value + reach, most)
 
-    with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
-        means = draws.mean(axis=0)
-    return _differences(list(values), metrics, means, draws, interval)
+    def interval(i: int, m: int) -> tuple[float, float]:
+        return around(draws[:, i, m], 0.0, METRICS[metrics[m]].highest)[1:]
+
+    def difference(i: int, j: int, m: int) -> tuple[float, float, float]:
+        highest = METRICS[metrics[m]].highest
+        with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined: NaN
+            return around(draws[:, i, m] - draws[:, j, m], -highest, highest)
+
+    return _differences(list(values), metrics, interval, difference)
 
 
 def _differences(
     methods: Sequence[str],
     metrics: Sequence[str],
-    values: Floats,
-    draws: Floats,
-    interval: Callable[[float, Floats, float, float], tuple[float, float]],
+    interval: Callable[[int, int], tuple[float, float]],
+    difference: Callable[[int, int, int], tuple[float, float, float]],
 ) -> Differences:
-    """Intervals of all methods and pairs, from (methods, metrics) values and (draws, methods, metrics) draws."""
-    intervals: dict[tuple[str, str], tuple[float, float]] = {}
-    pairs = []
-    for m, metric in enumerate(metrics):
-        highest = METRICS[metric].highest
-        for j, method in enumerate(methods):
-            intervals[method, metric] = interval(float(values[j, m]), draws[:, j, m], 0.0, highest)
-        for i, j in combinations(range(len(methods)), 2):
-            with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined: NaN
-                difference = float(values[i, m] - values[j, m])
-                drawn = draws[:, i, m] - draws[:, j, m]
-            low, high = interval(difference, drawn, -highest, highest)
-            pairs.append(Difference(metric, methods[i], methods[j], difference, low, high))
-    return Differences(intervals, tuple(pairs))
+    """Intervals of all methods and pairs, from those of (method, metric) and (method, method, metric) by number."""
+    intervals = {
+        (method, metric): interval(i, m) for m, metric in enumerate(metrics) for i, method in enumerate(methods)
+    }
+    pairs = tuple(
+        Difference(metric, methods[i], methods[j], *difference(i, j, m))
+        for m, metric in enumerate(metrics)
+        for i, j in combinations(range(len(methods)), 2)
+    )
+    return Differences(intervals, pairs)

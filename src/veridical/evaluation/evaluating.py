@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -129,8 +130,18 @@ class Evaluation(TableResult):
         return self[method], *(scores for scores in self.other_half if scores.method == method)
 
     def is_at_floor(self, method: str) -> bool:
-        """Whether the ECE of a method cannot be told from that of perfect calibration, on every half that is known."""
-        return all(scores.is_at_floor for scores in self.halves(method))
+        """Whether the ECE of a method cannot be told from that of perfect calibration, on every half that is known.
+
+        A calibrated method is above in 5 of 100 cases, however many halves there are.
+        """
+        return not self.above_floor(method)
+
+    def above_floor(self, method: str) -> tuple[MethodScores, ...]:
+        """The halves on which a method has an ECE that is no chance, or no noise floor."""
+        halves = self.halves(method)
+        rows = [scores.summary["ece"] for scores in halves]
+        limits = [-math.inf if row.floor_high is None else row.most_by_chance(len(halves)) for row in rows]
+        return tuple(s for s, row, limit in zip(halves, rows, limits, strict=True) if not row.value <= limit)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; ``schema`` counts up when keys change their meaning."""

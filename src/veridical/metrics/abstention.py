@@ -158,7 +158,7 @@ def abstention_threshold(
     >>> confidence = [0.99 - 0.005 * i for i in range(100)]
     >>> result = metrics.abstention_threshold(right, confidence, max_risk=0.05)
     >>> round(result.threshold, 3), result.n_answered, result.n_wrong
-    (0.515, 96, 1)
+    (0.51, 97, 1)
     """
     max_risk, level = _inside(max_risk, "max_risk"), _inside(confidence_level, "confidence_level")
     sample = check_sample(y_true, probs, doubt=doubt)

@@ -125,7 +125,6 @@ def _weighted_cuts(weight: Floats, n_bins: int) -> npt.NDArray[np.intp]:
 
 def sums_per_bin(sample: Sample, edges: Floats, *, equal_width: bool = False) -> Floats:
     """Sums of weight, confidence and correct per bin, shape (3, B)."""
-
     from veridical._kernels.binning import bin_sums  # loads the compiler
 
     def block_sums(start: int) -> tuple[Floats, bool]:
@@ -148,13 +147,26 @@ def _sample_edges(sample: Sample, n_bins: int, binning: str) -> Floats:
 
 
 def bins_of(sample: Sample, n_bins: int, binning: str) -> tuple[Floats, Floats]:
-    """(edges, sums per bin) of a sample."""
-    edges = _sample_edges(sample, n_bins, binning)
-    return edges, sums_per_bin(sample, edges, equal_width=binning == "width")
+    """(edges, sums per bin) of a sample; where only outcomes are drawn again, only they are added up again."""
+    key = "bins", n_bins, binning
+    if key not in sample.fixed:
+        edges = _sample_edges(sample, n_bins, binning)
+        sums = sums_per_bin(sample, edges, equal_width=binning == "width")
+        if sample.in_order:
+            starts = np.concatenate(([0], np.searchsorted(sample.confidence, edges[1:-1], side="right")))
+            sample.fixed[key] = edges, sums[:2], starts
+        return edges, sums
+    edges, unchanged, starts = sample.fixed[key]
+    right = sample.correct.astype(np.float64) if sample.weight is None else sample.weight * sample.correct
+    ends = np.concatenate((starts[1:], [len(sample)]))
+    filled = starts < ends
+    correct = np.zeros(len(starts))
+    correct[filled] = np.add.reduceat(right, starts[filled])
+    return edges, np.vstack((unchanged, correct))
 
 
 def ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass", norm: Norm = 1) -> float:
-    """:func:`ece` of a checked sample."""
+    """:func:`ece` of a checked sample, with checked options."""
     _, (weight, confidence, correct) = bins_of(sample, n_bins, binning)
     filled = weight > 0
     gaps = np.abs(confidence - correct)[filled]
@@ -285,6 +297,11 @@ def debiased_ece_of(sample: Sample, *, n_bins: int = 15, binning: str = "mass") 
     several = n_samples > 1
     variance = accuracy[several] * (1 - accuracy[several]) / (n_samples[several] - 1)
     return float(np.sqrt(max((squared_gap[several] - variance) @ weight[several] / weight.sum(), 0.0)))
+
+
+def debiased_ece_limit(sample: Sample, *, n_bins: int = 15, binning: str = "mass") -> float:
+    """The error without the variance of outcomes."""
+    return ece_of(sample, n_bins=n_bins, binning=binning, norm=2)
 
 
 def debiased_ece(

@@ -11,11 +11,14 @@ from scipy.special import ndtri
 from veridical._kernels.outcomes import count_distribution
 from veridical.errors import ParameterError
 from veridical.metrics.binned import Binning, bins_of, checked_options, sums_per_bin
+from veridical.metrics.groups import GroupCorrelation, draw_uniforms
+from veridical.metrics.resampling import run_draws
 from veridical.metrics.sample import Floats, Sample, check_sample
 from veridical.predictions.validation import as_numbers, check_real
 
 #: Bins up to this size get the exact distribution of their accuracy, whose cost grows with the square.
 _EXACT_UP_TO = 2000
+_DRAWS_OF_GROUPS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,25 @@ def _band(confidence: Floats, weight: Floats, tail: float) -> tuple[float, float
     return _approximate_band(confidence, weight, tail)
 
 
+def _bands_of_groups(sample: Sample, edges: Floats, tail: float) -> tuple[Floats, Floats]:
+    """Quantiles of the accuracy in drawn outcomes, which depend on each other within groups, as for noise floors."""
+    noise, n_bins = GroupCorrelation.of(sample), len(edges) - 1
+    bins = np.clip(np.searchsorted(edges, sample.confidence, side="left") - 1, 0, n_bins - 1)
+    weight = np.ones(len(sample)) if sample.weight is None else sample.weight
+    counts = np.bincount(bins, weight, n_bins)
+
+    def accuracies(generator: np.random.Generator) -> list[float]:
+        right = weight * (draw_uniforms(generator, noise, len(sample)) < sample.confidence)
+        shares: list[float] = (np.bincount(bins, right, n_bins) / np.where(counts > 0, counts, np.nan)).tolist()
+        return shares
+
+    low, high = np.quantile(run_draws(accuracies, _DRAWS_OF_GROUPS, 0), (tail, 1 - tail), axis=0)
+    return low, high
+
+
 def _bands(sample: Sample, edges: Floats, tail: float) -> tuple[Floats, Floats]:
+    if sample.group is not None and tail > 0:
+        return _bands_of_groups(sample, edges, tail)
     n_bins = len(edges) - 1
     confidence, _, weight = sample.by_confidence()
     cuts = np.searchsorted(confidence, edges[1:-1], side="right")
@@ -122,6 +143,7 @@ def reliability_curve(
     edges: Any = None,
     confidence_level: float = 0.95,
     sample_weight: Any = None,
+    groups: Any = None,
 ) -> ReliabilityCurve:
     """Mean confidence and accuracy per bin, with a consistency band.
 
@@ -138,6 +160,9 @@ def reliability_curve(
         Fixed bins, for instance those of another method's curve.
     confidence_level : float
         From 0 to 1; with 1 the band is all of [0, 1].
+    groups : (N,) texts or integers, optional
+        Samples that belong together: the band is drawn, with outcomes that depend on each other within groups, and is
+        wider.
 
     Returns
     -------
@@ -154,7 +179,7 @@ def reliability_curve(
     >>> curve.counts, curve.accuracy.round(3)
     (array([3., 1.]), array([0.667, 1.   ]))
     """
-    sample = check_sample(y_true, probs, sample_weight)
+    sample = check_sample(y_true, probs, sample_weight, groups=groups)
     level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
     if edges is None:
         fixed, sums = bins_of(sample, **checked_options({"n_bins": n_bins, "binning": binning}))

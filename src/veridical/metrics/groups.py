@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,8 @@ Codes = npt.NDArray[np.intp]
 #: Miscalibration looks like correlation; it is removed as the mean residual of so many bins of confidence.
 _N_BINS = 10
 _LARGEST_CORRELATION = 0.95
+#: One group, or one with nearly all samples, tells nothing about others.
+_LEAST_FREEDOM = 0.05
 
 
 def group_codes(groups: Any, n_samples: int) -> Codes | None:
@@ -38,35 +41,97 @@ def draw_counts(generator: np.random.Generator, counted: Codes, group: Codes | N
     return counts
 
 
-def correlation_within_groups(sample: Sample, group: Codes) -> float:
-    """Mean correlation of the standardised residuals of two samples of one group, from 0 to 0.95."""
-    confidence = sample.confidence
-    residuals = sample.correct - confidence
-    bins = np.searchsorted(np.quantile(confidence, np.linspace(0, 1, _N_BINS + 1)[1:-1]), confidence)
-    residuals = residuals - (np.bincount(bins, residuals) / np.maximum(np.bincount(bins), 1))[bins]
-    scale = np.sqrt(np.maximum(confidence * (1 - confidence), 1e-12))
-    known = scale > 1e-3  # a sure sample has no residual to correlate
-    standard, members = residuals[known] / scale[known], group[known]
-    sizes = np.bincount(members)
-    n_pairs = float((sizes * (sizes - 1.0)).sum())
-    if n_pairs == 0:
-        return 0.0
-    products = float((np.bincount(members, standard) ** 2).sum() - (standard**2).sum())
-    return min(max(products / n_pairs, 0.0), _LARGEST_CORRELATION)
+@dataclass(frozen=True)
+class GroupCorrelation:
+    """How much outcomes of one group have in common, and how surely that is known.
+
+    Standardised residuals have variance 1; ``ratio`` estimates the variance of a group's sum, divided by the group's
+    size: 1 + (size - 1) * correlation.
+
+    Attributes
+    ----------
+    group : (N,) integers, or None
+    ratio : float
+    size : float
+        Of the group of an average sample.
+    freedom : float
+        Degrees of freedom of ``ratio``: groups minus one, and fewer if some are much larger than others.
+    """
+
+    group: Codes | None
+    ratio: float = 1.0
+    size: float = 1.0
+    freedom: float = np.inf
+
+    @classmethod
+    def of(cls, sample: Sample) -> GroupCorrelation:
+        """That of a sample's residuals, after the mean residual of ten bins of confidence is removed."""
+        if sample.group is None:
+            return cls(None)
+        confidence, group = sample.confidence, sample.group
+        residuals = sample.correct - confidence
+        bins = np.searchsorted(np.quantile(confidence, np.linspace(0, 1, _N_BINS + 1)[1:-1]), confidence)
+        residuals = residuals - (np.bincount(bins, residuals) / np.maximum(np.bincount(bins), 1))[bins]
+        scale = np.sqrt(np.maximum(confidence * (1 - confidence), 1e-12))
+        known = scale > 1e-3  # a sure sample has no residual to correlate
+        sizes = np.bincount(group[known]).astype(np.float64)
+        n_known = sizes.sum()
+        size = float(sizes @ sizes / n_known) if n_known else 1.0
+        freedom = n_known / size - 1
+        if size == 1.0 or freedom <= 0:
+            return cls(group, size=size, freedom=max(freedom, 0.0))
+        sums = np.bincount(group[known], residuals[known] / scale[known])
+        # Residuals add up to zero, which takes the part 1 / (freedom + 1) from the variance between groups.
+        ratio = float(sums @ sums) / n_known * (freedom + 1) / freedom
+        return cls(group, ratio, size, freedom)
+
+    def reordered(self, origin: Codes, n_samples: int) -> GroupCorrelation:
+        """The same for the samples before they were sorted or left out."""
+        if self.group is None:
+            return self
+        group = np.zeros(n_samples, dtype=np.intp)
+        group[origin] = self.group
+        return replace(self, group=group)
+
+    def _correlation(self, ratio: float) -> float:
+        return min(max((ratio - 1) / (self.size - 1), 0.0), _LARGEST_CORRELATION) if self.size > 1 else 0.0
+
+    @property
+    def correlation(self) -> float:
+        """The estimate, from 0 to 0.95."""
+        return self._correlation(self.ratio)
+
+    @property
+    def inflation(self) -> float:
+        """How many times the variance of a mean is that of independent samples."""
+        return 1 + (self.size - 1) * self.correlation
+
+    def draw(self, generator: np.random.Generator) -> float:
+        """A correlation that is compatible with the estimate; of one group alone nothing is known, and it is large.
+
+        ``ratio`` of G groups varies like its true value times chi-squared over G - 1.
+        """
+        if self.size == 1.0:
+            return 0.0
+        if self.freedom < _LEAST_FREEDOM:
+            return _LARGEST_CORRELATION
+        possible = 1.0 if np.isinf(self.freedom) else self.freedom / generator.chisquare(self.freedom)
+        return self._correlation(self.ratio * possible)
 
 
-def draw_uniforms(generator: np.random.Generator, group: Codes | None, correlation: float, n_samples: int) -> Any:
+def draw_uniforms(generator: np.random.Generator, noise: GroupCorrelation, n_samples: int) -> Any:
     """(N,) uniform numbers; with groups, those of one group have a common part.
 
-    They come from normal numbers with correlation sin(pi/2 * ``correlation``), for which outcomes of probability 1/2
-    have the correlation asked for.
+    They come from normal numbers with correlation sin(pi/2 * c), for which outcomes of probability 1/2 have
+    correlation c.
     """
-    if group is None or correlation == 0.0:
+    correlation = noise.draw(generator)
+    if noise.group is None or correlation == 0.0:
         return generator.random(n_samples)
     import scipy.special
 
     latent = np.sin(np.pi / 2 * correlation)
-    common = generator.standard_normal(int(group.max()) + 1)[group]
+    common = generator.standard_normal(int(noise.group.max()) + 1)[noise.group]
     return scipy.special.ndtr(np.sqrt(latent) * common + np.sqrt(1 - latent) * generator.standard_normal(n_samples))
 
 

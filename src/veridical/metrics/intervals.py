@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from veridical.errors import ParameterError
-from veridical.metrics.registry import get_metric
+from veridical.metrics.inversion import DRAWS_SHARE, ErrorDraws, draw_errors, interval_of_difference
+from veridical.metrics.registry import Metric, get_metric
 from veridical.metrics.resampling import MOST_DRAWS, defined_only, evaluator, resample
-from veridical.metrics.sample import Floats, check_sample
+from veridical.metrics.sample import Floats, Sample, check_sample
 from veridical.predictions.validation import RandomState, check_choice, check_integer, check_real
 
-Interval = Literal["basic", "percentile"]
-INTERVALS = ("basic", "percentile")
+Interval = Literal["inverted", "basic", "percentile"]
+INTERVALS = ("inverted", "basic", "percentile")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +30,8 @@ class Bootstrap:
     value : float
         On the sample itself.
     low, high : float
-        Within what the metric can be; a basic interval contains ``value``.  Where ``value`` is infinite: the lowest
-        finite draw (if any) and infinity; where it is undefined, NaN.
+        Within what the metric can be; all but percentile intervals contain ``value``.  Where ``value`` is infinite: the
+        lowest finite draw (if any) and infinity; where it is undefined, NaN.
     confidence_level : float
     standard_error : float
         Standard deviation over the resamples; NaN where ``value`` is not finite.
@@ -65,7 +68,8 @@ class Comparison:
     value_a, value_b, difference : float
         On the sample itself; ``difference`` is a minus b, and NaN where both are infinite.
     low, high : float
-        Interval of the difference; as in :class:`Bootstrap` where that is not finite.
+        Interval of the difference (of calibration errors: of the true ones); as in :class:`Bootstrap` where that is not
+        finite.
     confidence_level : float
     wins, losses, n_resamples : int
         In how many resamples a was better, and b.  The rest are ties, and resamples on which the difference is
@@ -93,6 +97,103 @@ class Comparison:
     draws: Floats = field(repr=False)
 
 
+class Resamples:
+    """Metrics of several methods on the same resamples of the same samples, and the intervals that follow.
+
+    By default calibration errors of the top label have their intervals from outcomes drawn under assumed true errors
+    (``method`` "inverted").
+
+    Parameters
+    ----------
+    metrics : sequence of Metric
+    samples : sequence of Sample
+        One per method; sample i is the same in all of them.
+    method : {"inverted", "basic", "percentile"}, optional
+    options : mapping
+        Of the metrics.
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[Metric],
+        samples: Sequence[Sample],
+        *,
+        n_resamples: int,
+        level: float = 0.95,
+        method: Interval | None = None,
+        options: Mapping[str, Any] | None = None,
+        random_state: RandomState = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self._metrics, self._samples = metrics, samples
+        self._n_resamples, self._level, self._method = n_resamples, level, method
+        self._options = options or {}
+        # Resamples and draws of outcomes are made from one state, whichever comes first.
+        self._how: dict[str, Any] = {"random_state": random_state, "n_threads": n_threads}
+        self.evaluators = [evaluator(metric, self._options) for metric in metrics]
+        self.values = np.array([[evaluate(sample) for evaluate in self.evaluators] for sample in samples])
+        self._inverted = [m for m, metric in enumerate(metrics) if self._is_inverted(metric)]
+        self._errors: dict[tuple[int, int], ErrorDraws] = {}
+
+    def _is_inverted(self, metric: Metric) -> bool:
+        possible = metric.is_calibration_error and not metric.needs_vectors
+        if self._method == "inverted" and not possible:
+            raise ParameterError(
+                f"{metric.name} has no inverted interval, which errors of the top label have; "
+                'use method="basic" or "percentile".'
+            )
+        return possible and self._method in (None, "inverted")
+
+    @cached_property
+    def draws(self) -> Floats:
+        """(n_resamples, methods, metrics) metrics on resamples."""
+        return self._draws_of(range(len(self._metrics)))
+
+    @cached_property
+    def _other_draws(self) -> Floats:
+        """The draws of metrics whose intervals are made of resamples; the rest is NaN."""
+        return self._draws_of([m for m in range(len(self._metrics)) if m not in self._inverted])
+
+    def _draws_of(self, metrics: Sequence[int]) -> Floats:
+        draws = np.full((self._n_resamples, len(self._samples), len(self._metrics)), np.nan)
+        if metrics:
+            evaluators = [self.evaluators[m] for m in metrics]
+            drawn = resample(evaluators, self._samples, n_resamples=self._n_resamples, **self._how)
+            draws[:, :, list(metrics)] = drawn.reshape(self._n_resamples, len(self._samples), len(metrics))
+        return draws
+
+    def _errors_of(self, s: int, m: int) -> ErrorDraws:
+        if (s, m) not in self._errors:
+            limit = evaluator(self._metrics[m], self._options, limit=True)
+            n_draws = -(-self._n_resamples // DRAWS_SHARE)
+            sample, first = self._samples[s], self._samples[0]
+            self._errors[s, m] = draw_errors(
+                self.evaluators[m],
+                limit,
+                sample,
+                flipped=None if len(self._samples) == 1 else sample.correct != first.correct,
+                n_draws=n_draws,
+                **self._how,
+            )
+        return self._errors[s, m]
+
+    def interval(self, s: int, m: int) -> tuple[float, float]:
+        """The interval of metric m of method s."""
+        if m in self._inverted:
+            return self._errors_of(s, m).interval(self._level)
+        value, most = float(self.values[s, m]), self._metrics[m].highest
+        return interval_of(value, self._other_draws[:, s, m], self._level, self._method or "basic", most=most)
+
+    def difference(self, a: int, b: int, m: int) -> tuple[float, float, float]:
+        """Metric m of method a minus that of method b, and its interval."""
+        with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined: NaN
+            value = float(self.values[a, m] - self.values[b, m])
+            if m not in self._inverted:
+                draws, most = self._other_draws[:, a, m] - self._other_draws[:, b, m], self._metrics[m].highest
+                return value, *interval_of(value, draws, self._level, self._method or "basic", least=-most, most=most)
+        return value, *interval_of_difference(self._errors_of(a, m), self._errors_of(b, m), self._level)
+
+
 def interval_of(
     value: float, draws: Floats, confidence_level: float, method: str, least: float = 0.0, most: float = np.inf
 ) -> tuple[float, float]:
@@ -101,8 +202,6 @@ def interval_of(
     The interval of an infinite value reaches from the furthest finite draw to infinity.  A basic interval that
     would end before the value, because resampling adds more to the metric than it spreads it, ends at the value.
     """
-    level = check_real(confidence_level, "confidence_level", 0.0, 1.0)
-    check_choice(method, INTERVALS, "method")
     if np.isnan(value):
         return np.nan, np.nan
     if np.isinf(value):
@@ -110,7 +209,7 @@ def interval_of(
         if value > 0:
             return float(finite.min(initial=np.inf)), np.inf
         return -np.inf, float(finite.max(initial=-np.inf))
-    tail = (1 - level) / 2
+    tail = (1 - confidence_level) / 2
     low, high = (float(end) for end in np.quantile(defined_only(draws), (tail, 1 - tail)))
     if method == "basic":
         low, high = min(2 * value - high, value), max(2 * value - low, value)
@@ -125,6 +224,21 @@ def _spread_and_bias(value: float, draws: Floats) -> tuple[float, float]:
     return float(defined.std()), float(defined.mean()) - value
 
 
+def _checked(
+    n_resamples: Any, confidence_level: Any, method: Any, random_state: RandomState, n_threads: int | None
+) -> dict[str, Any]:
+    """Parameters of resamples, checked."""
+    if method is not None:
+        check_choice(method, INTERVALS, "method")
+    return {
+        "n_resamples": check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS),
+        "level": check_real(confidence_level, "confidence_level", 0.0, 1.0),
+        "method": method,
+        "random_state": random_state,
+        "n_threads": n_threads,
+    }
+
+
 def bootstrap(
     metric: str,
     y_true: Any,
@@ -132,7 +246,7 @@ def bootstrap(
     *,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
-    method: Interval = "basic",
+    method: Interval | None = None,
     random_state: RandomState = 0,
     sample_weight: Any = None,
     groups: Any = None,
@@ -149,10 +263,11 @@ def bootstrap(
         As in :func:`veridical.metrics.ece`.
     n_resamples : int
     confidence_level : float
-    method : {"basic", "percentile"}
-        Quantiles of the resampled values, mirrored at the value itself; or as they are.  Calibration errors are larger
-        on resamples than on the sample, as they are larger on the sample than in truth; mirroring corrects for
-        this, while the plain quantiles often miss the true error altogether.
+    method : {"inverted", "basic", "percentile"}, optional
+        "inverted", the default for calibration errors of the top label: all true errors under which the measured one is
+        not unusual, from outcomes drawn under several of them.  A calibrated model has a lower end of 0.
+        "basic", the default for other metrics: quantiles of the resampled values, mirrored at the value itself.
+        "percentile": those quantiles as they are.
     random_state : int, numpy.random.Generator or None
     groups : (N,) texts or integers, optional
         Samples that belong together: whole groups are resampled.
@@ -166,7 +281,9 @@ def bootstrap(
 
     References
     ----------
-    Efron and Tibshirani, "An introduction to the bootstrap", Chapman & Hall 1993.
+    Efron and Tibshirani, "An introduction to the bootstrap", Chapman & Hall 1993; for inverted intervals, Chuang and
+    Lai, "Hybrid resampling methods for confidence intervals", Statistica Sinica 10, 2000, and Feldman and Cousins,
+    "Unified approach to the classical statistical analysis of small signals", Physical Review D 57, 1998.
 
     Examples
     --------
@@ -176,14 +293,12 @@ def bootstrap(
     (0.8, True)
     """
     described = get_metric(metric)
-    evaluate = evaluator(described, options)
-    check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
+    evaluator(described, options)  # an unknown option is an error
+    how = _checked(n_resamples, confidence_level, method, random_state, n_threads)
     sample = check_sample(y_true, probs, sample_weight, options.get("doubt"), groups=groups)
-    value = evaluate(sample)
-    draws = resample([evaluate], [sample], n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)[
-        :, 0
-    ]
-    low, high = interval_of(value, draws, confidence_level, method, most=described.highest)
+    resamples = Resamples([described], [sample], options=options, **how)
+    value, draws = float(resamples.values[0, 0]), resamples.draws[:, 0, 0]
+    low, high = resamples.interval(0, 0)
     return Bootstrap(metric, value, low, high, confidence_level, *_spread_and_bias(value, draws), draws)
 
 
@@ -197,7 +312,7 @@ def compare(
     doubt_b: Any = None,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
-    method: Interval = "basic",
+    method: Interval | None = None,
     random_state: RandomState = 0,
     sample_weight: Any = None,
     groups: Any = None,
@@ -235,24 +350,21 @@ def compare(
         if options.get("doubt") is not None:
             raise ParameterError("doubt is for both sides, doubt_a and doubt_b for one each; do not give both.")
         options["doubt"] = None  # the metric must have that option
-    evaluate = evaluator(described, options)
-    check_integer(n_resamples, "n_resamples", 1, MOST_DRAWS)
+    evaluator(described, options)
+    how = _checked(n_resamples, confidence_level, method, random_state, n_threads)
     both = options.get("doubt")
     sides = ((probs_a, both if doubt_a is None else doubt_a), (probs_b, both if doubt_b is None else doubt_b))
     samples = [check_sample(y_true, probs, sample_weight, doubt, groups=groups) for probs, doubt in sides]
-    value_a, value_b = (evaluate(sample) for sample in samples)
-    draws = resample([evaluate], samples, n_resamples=n_resamples, random_state=random_state, n_threads=n_threads)
+    resamples = Resamples([described], samples, options=options, **how)
     with np.errstate(invalid="ignore"):  # infinity minus infinity is undefined: NaN
-        differences = draws[:, 0] - draws[:, 1]
-    low, high = interval_of(
-        value_a - value_b, differences, confidence_level, method, least=-described.highest, most=described.highest
-    )
+        differences = resamples.draws[:, 0, 0] - resamples.draws[:, 1, 0]
+    value, low, high = resamples.difference(0, 1, 0)
     better = -differences if described.lower_is_better else differences
     return Comparison(
         metric=metric,
-        value_a=value_a,
-        value_b=value_b,
-        difference=value_a - value_b,
+        value_a=float(resamples.values[0, 0]),
+        value_b=float(resamples.values[1, 0]),
+        difference=value,
         low=low,
         high=high,
         confidence_level=confidence_level,

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from veridical.predictions.validation import check_choice
 
+Evaluate = Callable[..., float]
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -83,6 +85,12 @@ class Metric:
         """The same for a checked sample: ``(sample, ...)``."""
         function: Callable[..., float] = getattr(self._load(), f"{self.name}_of")
         return function
+
+    @property
+    def limit(self) -> Evaluate:
+        """For calibration errors: what a checked sample of known chances would give if it were repeated forever."""
+        limit: Evaluate = getattr(self._load(), f"{self.name}_limit", self.of_sample)
+        return limit
 
     def _load(self) -> object:
         return importlib.import_module(f"veridical.metrics.{self.module}")

@@ -16,27 +16,25 @@ import numpy as np
 from veridical._parallel import run_blocks
 from veridical.errors import ParameterError
 from veridical.metrics.binned import checked_options
-from veridical.metrics.groups import correlation_within_groups, draw_counts, draw_uniforms
-from veridical.metrics.registry import Metric
+from veridical.metrics.groups import GroupCorrelation, draw_counts, draw_uniforms
+from veridical.metrics.registry import Evaluate, Metric
 from veridical.metrics.sample import Booleans, Floats, Labels, Sample
 from veridical.predictions.validation import RandomState, check_random_state
-
-Evaluate = Callable[[Sample], float]
 
 _DRAWS_PER_BLOCK = 8
 #: More draws than this would take days and fill memory.
 MOST_DRAWS = 10_000_000
 
 
-def evaluator(metric: Metric, options: Mapping[str, Any]) -> Evaluate:
-    """The metric with its options; an unknown option is an error that lists the known ones."""
+def evaluator(metric: Metric, options: Mapping[str, Any], *, limit: bool = False) -> Evaluate:
+    """The metric, or its limit, with its options; an unknown option is an error that lists the known ones."""
     known = [name for name in metric.function.__kwdefaults__ or {} if name != "sample_weight"]
     for name in options:
         if name not in known:
             raise ParameterError(f"{metric.name} has no option {name!r}; it has: {', '.join(known) or 'none'}.")
     # The doubt is stored with the samples, so that it is sorted with them.
     described = checked_options({name: value for name, value in options.items() if name != "doubt"})
-    return partial(metric.of_sample, **described)
+    return partial(metric.limit if limit else metric.of_sample, **described)
 
 
 def run_draws(
@@ -82,10 +80,15 @@ def resample(
     return run_draws(draw, n_resamples, random_state, n_threads)
 
 
-def _outcome_source(sample: Sample) -> Callable[[Floats], tuple[Booleans, Labels | None]]:
-    """A function from uniform numbers, one per sample, to outcomes with the predicted probabilities."""
+def _outcome_source(sample: Sample, chance: Floats | None) -> Callable[[Floats], tuple[Booleans, Labels | None]]:
+    """A function from uniform numbers, one per sample, to outcomes.
+
+    Predictions are right with probability ``chance``, by default their confidence; where the sample has distributions,
+    labels are drawn from them.
+    """
     if sample.probs is None:
-        return lambda uniform: (uniform < sample.confidence, None)
+        right = sample.confidence if chance is None else chance
+        return lambda uniform: (uniform < right, None)
     predicted = sample.probs.argmax(axis=1)
     cumulative = np.cumsum(sample.probs, axis=1, dtype=np.float64)
     # The last sum is 1 only up to rounding, so uniform numbers are scaled to it.
@@ -103,22 +106,34 @@ def redraw_outcomes(
     evaluators: Sequence[Evaluate],
     sample: Sample,
     *,
+    chances: Sequence[Floats] | None = None,
+    flipped: Booleans | None = None,
     n_draws: int,
     random_state: RandomState,
     n_threads: int | None = None,
 ) -> Floats:
-    """Metrics with outcomes drawn from the predictions themselves, shape (n_draws, metrics).
+    """Metrics with drawn outcomes, shape (n_draws, chances * metrics), chances outermost.
 
-    Where samples have groups, outcomes are as correlated within groups as those of the sample are.
+    Outcomes are drawn from the predictions themselves, or with each of ``chances`` to be right, for samples in order
+    of confidence without distributions; always from the same uniform numbers.  With ``flipped``, these belong to the
+    samples as they were before they were sorted, so that methods that predict the same label are right together; where
+    a method predicts another label, one minus the number is taken.  Where samples have groups, outcomes are as
+    correlated within groups as those of the sample are.
     """
-    ordered = sample.taken(sample.order(), in_order=True)
-    outcomes = _outcome_source(ordered)
-    group = ordered.group
-    correlation = 0.0 if group is None else correlation_within_groups(ordered, group)
+    ordered = sample if sample.in_order else sample.taken(sample.order(), in_order=True)
+    each: Sequence[Floats | None] = chances or [None]
+    sources = [_outcome_source(ordered, chance) for chance in each]
+    noise, n_samples = GroupCorrelation.of(ordered), len(ordered)
+    if flipped is not None and ordered.origin is not None:
+        n_samples = len(flipped)
+        noise = noise.reordered(ordered.origin, n_samples)
 
     def draw(generator: np.random.Generator) -> list[float]:
-        drawn = ordered.with_outcomes(*outcomes(draw_uniforms(generator, group, correlation, len(ordered))))
-        return [evaluate(drawn) for evaluate in evaluators]
+        uniform = draw_uniforms(generator, noise, n_samples)
+        if flipped is not None:
+            uniform = np.where(flipped, 1 - uniform, uniform)[ordered.origin]
+        drawn = [ordered.with_outcomes(*outcomes(uniform)) for outcomes in sources]
+        return [evaluate(one) for one in drawn for evaluate in evaluators]
 
     return run_draws(draw, n_draws, random_state, n_threads)
 

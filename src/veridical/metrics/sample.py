@@ -80,6 +80,8 @@ class Sample:
         self.origin = origin
         self.group = group
         self._per_sample: dict[str, Floats] = {}
+        #: What follows from confidences and weights, for samples that differ in outcomes alone.
+        self.fixed: dict[Any, Any] = {}
 
     @classmethod
     def of_vectors(cls, probs: npt.NDArray[Any], labels: Labels) -> Sample:
@@ -185,7 +187,7 @@ class Sample:
 
     def with_outcomes(self, correct: Booleans, labels: Labels | None) -> Sample:
         """The same predictions and weights with other outcomes."""
-        return Sample(
+        other = Sample(
             self.confidence,
             correct,
             probs=self.probs,
@@ -196,6 +198,8 @@ class Sample:
             origin=self.origin,
             group=self.group,
         )
+        other.fixed = self.fixed
+        return other
 
     def order(self) -> npt.NDArray[np.intp]:
         """The indices that sort the samples by confidence."""

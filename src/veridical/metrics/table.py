@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any
 
 from veridical._json import to_plain
 from veridical._tables import TableResult
 from veridical.metrics.floors import NoiseFloor
-from veridical.metrics.intervals import interval_of
+from veridical.metrics.intervals import Resamples
 from veridical.metrics.registry import METRICS, SUMMARY_METRICS, Metric
-from veridical.metrics.resampling import MOST_DRAWS, redraw_outcomes, resample
+from veridical.metrics.resampling import MOST_DRAWS, redraw_outcomes
 from veridical.metrics.sample import Sample, check_sample
 from veridical.predictions.validation import RandomState, check_choice, check_flag, check_integer, check_real
 
@@ -28,7 +29,7 @@ class SummaryRow:
     floor, floor_high : float or None
         Mean and 95 % quantile under perfect calibration; for calibration errors only.
     low, high : float or None
-        Bootstrap interval.
+        Interval of the true value.
     bound : float or None
         How far the value can be from the exact one, where it comes from a
         :class:`~veridical.metrics.CalibrationState`; None for exact values.
@@ -47,6 +48,17 @@ class SummaryRow:
     low: float | None = None
     high: float | None = None
     bound: float | None = None
+
+    def most_by_chance(self, n_samples: int = 1) -> float:
+        """What perfect calibration exceeds in 5 of 100 cases, on any of so many samples; infinite without a floor.
+
+        The quantile that several samples need is further from the mean in the ratio of normal quantiles.
+        """
+        if self.floor is None or self.floor_high is None:
+            return math.inf
+        normal = NormalDist()
+        ratio = normal.inv_cdf(0.95 ** (1 / n_samples)) / normal.inv_cdf(0.95)
+        return self.floor + ratio * (self.floor_high - self.floor)
 
     def cells(self) -> list[str]:
         """The row as text: title, value, floor, interval."""
@@ -117,19 +129,9 @@ def _floors(metrics: list[Metric], sample: Sample, n_draws: int, **how: Any) -> 
     errors = [metric for metric in metrics if metric.is_calibration_error and not metric.needs_vectors]
     if not errors:
         return {}
-    only_confidence = Sample(sample.confidence, sample.correct, weight=sample.weight, group=sample.group)
+    only_confidence = sample.with_confidence(sample.confidence, sample.correct)
     draws = redraw_outcomes([metric.of_sample for metric in errors], only_confidence, n_draws=n_draws, **how)
     return {metric.name: NoiseFloor.from_draws(metric.name, draws[:, j], (0.95,)) for j, metric in enumerate(errors)}
-
-
-def _intervals(
-    metrics: list[Metric], values: dict[str, float], sample: Sample, n_resamples: int, level: float, **how: Any
-) -> dict[str, tuple[float, float]]:
-    draws = resample([metric.of_sample for metric in metrics], [sample], n_resamples=n_resamples, **how)
-    return {
-        metric.name: interval_of(values[metric.name], draws[:, j], level, "basic", most=metric.highest)
-        for j, metric in enumerate(metrics)
-    }
 
 
 def summary(
@@ -155,7 +157,7 @@ def summary(
     floors : bool
         Add the noise floor of each calibration error.
     intervals : bool
-        Add a bootstrap interval of each metric; all metrics use the same resamples.
+        Add an interval of each metric, as :func:`veridical.metrics.bootstrap` does; all use the same draws.
     n_draws, n_resamples : int
     confidence_level : float
     random_state : int, numpy.random.Generator or None
@@ -212,14 +214,13 @@ def summary_of(
     # Floors and intervals redraw N numbers, never the (N, L) distributions.
     sample = sample.without_vectors()
     shown = [METRICS[name] for name in metrics if not METRICS[name].needs_vectors or sample.has(name)]
-    values = {metric.name: metric.of_sample(sample) for metric in shown}
-    how = {"random_state": random_state, "n_threads": n_threads}
+    how: dict[str, Any] = {"random_state": random_state, "n_threads": n_threads}
     floor = _floors(shown, sample, n_draws, **how) if floors else {}
-    interval = _intervals(shown, values, sample, n_resamples, confidence_level, **how) if intervals else {}
+    resamples = Resamples(shown, [sample], n_resamples=n_resamples, level=confidence_level, **how)
     rows = []
-    for name, value in values.items():
-        low, high = interval.get(name, (None, None))
-        noise = floor.get(name)
+    for m, metric in enumerate(shown):
+        low, high = resamples.interval(0, m) if intervals else (None, None)
+        noise = floor.get(metric.name)
         mean, quantile = (None, None) if noise is None else (noise.mean, noise.quantiles[0.95])
-        rows.append(SummaryRow(name, value, mean, quantile, low, high))
+        rows.append(SummaryRow(metric.name, float(resamples.values[0, m]), mean, quantile, low, high))
     return Summary(tuple(rows), len(sample))

@@ -90,18 +90,18 @@ def _on_two_halves(evaluation: Evaluation, method: str) -> str:
     """The ECE on both halves, each after a fit on the other one, and whether calibration can be claimed."""
     halves = evaluation.halves(method)
     first, second = (scores.summary["ece"] for scores in halves)
-    above = [scores.summary["ece"] for scores in halves if not scores.is_at_floor]
+    above = [scores.summary["ece"] for scores in evaluation.above_floor(method)]
     if not above:
         swapped = f"({percent(second.value)} with the halves swapped)"
         return f"{percent(first.value)} {swapped}, at the noise floor of {percent(first.floor or 0.0)}"
     worst = max(above, key=lambda row: row.value)
     # An error just above what chance allows is shown with the digit that tells.
-    most = worst.floor_high or 0.0
+    most = worst.most_by_chance(len(halves))
     digits = 2 if percent(worst.value) == percent(most) else 1
     shown, swapped, floor, limit = (
         f"{100 * x:.{digits}f}%" for x in (first.value, second.value, worst.floor or 0.0, most)
     )
-    slightly = all(row.value <= _SLIGHTLY * (row.floor_high or 0.0) for row in above)
+    slightly = all(row.value <= _SLIGHTLY * row.most_by_chance(len(halves)) for row in above)
     return (
         f"{shown} ({swapped} with the halves swapped), above the noise floor of {floor} (by chance at most {limit}) "
         f"{'on both' if len(above) > 1 else 'on one'}: {'slightly' if slightly else 'still'} miscalibrated"
