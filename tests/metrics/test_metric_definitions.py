@@ -235,7 +235,7 @@ def test_debiased_error_by_effective_size():
     correct = rng.random(60) < 0.6
     plain = metrics.debiased_ece(correct, confidence, binning="width")
     assert plain > 0.1
-    for scale in (1 / 60, 1 / 7, 1e-200):
+    for scale in (1 / 61, 1 / 7, 1e-200):
         weighted = metrics.debiased_ece(correct, confidence, binning="width", sample_weight=np.full(60, scale))
         assert weighted == pytest.approx(plain)
     weight = rng.random(60)

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from veridical import errors, metrics
 
+#: Weights that happen to sum to 1 are as good as others here.
+pytestmark = pytest.mark.filterwarnings("ignore::veridical.errors.AmbiguousInputWarning")
+
 PROBS = np.array([[0.7, 0.3], [0.4, 0.6], [0.5, 0.5], [0.9, 0.1], [0.2, 0.8]])
 LABELS = np.array([0, 1, 1, 0, 0])
 CORRECT = PROBS.argmax(axis=1) == LABELS
@@ -62,6 +65,7 @@ def test_extreme_weights_give_a_value_in_range(name, weights):
     metric = metrics.METRICS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", errors.AmbiguousInputWarning)
         value = metric.function(LABELS, PROBS, sample_weight=weights)
     if not np.isnan(value):
         assert 0 <= value <= metric.highest + 1e-12

@@ -11,6 +11,9 @@ from veridical import metrics
 from veridical.metrics.binned import bin_edges, sums_per_bin
 from veridical.metrics.sample import Sample
 
+#: Weights that happen to sum to 1 are as good as others here.
+pytestmark = pytest.mark.filterwarnings("ignore::veridical.errors.AmbiguousInputWarning")
+
 CONFIDENCE_METRICS = [name for name, metric in metrics.METRICS.items() if not metric.needs_vectors]
 CALIBRATION_ERRORS = [name for name in CONFIDENCE_METRICS if metrics.METRICS[name].is_calibration_error]
 WITHOUT_HALVES = [name for name in metrics.METRICS if name != "calibrated_nll"]  # its halves depend on the order

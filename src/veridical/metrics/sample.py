@@ -246,15 +246,15 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> Floats:
     2^-53 to 2^53.  Beyond these, no metric depends on the sum of the weights in a way that a float could show.
     """
     weight = check_weights(sample_weight, n_samples)
-    if n_samples > 1 and abs(weight.sum() - 1) < 1e-6:
+    largest = float(weight.max())
+    shares = weight / largest
+    total = float(shares.sum())
+    if largest < 1 and abs(largest * total - 1) < 1e-6:  # one weight of 1 among zeros chooses a sample
         warn_caller(
             "the sample weights sum to 1, and are read as those of one sample where a metric depends on how many there "
             "are; multiply them by the number of samples.",
             AmbiguousInputWarning,
         )
-    largest = float(weight.max())
-    shares = weight / largest
-    total = float(shares.sum())
     smallest = float(shares[shares > 0].min())
     if _LEAST_TOTAL <= largest * total <= _MOST_TOTAL and smallest >= _LEAST_SHARE:
         return weight
