@@ -57,8 +57,8 @@ def test_few_intervals_miss_the_true_error(error):
 @pytest.mark.parametrize("shape", ["shift", "slope"])
 @pytest.mark.parametrize("metric", ["ece", "ece_kde", "ks_error"])
 def test_intervals_contain_the_true_error(metric, shape, error, n_samples):
-    n_simulations = 600 if metric == "ece" else 300
-    below, above = share_of_misses(metric, shape, error, n_samples, n_simulations, 1000)
+    n_simulations = 400 if n_samples < 20_000 else 200
+    below, above = share_of_misses(metric, shape, error, n_samples, n_simulations, 500, seed=1)
     coverage = 1 - below - above
     standard_error = np.sqrt(coverage * (1 - coverage) / n_simulations)
     print(f"\n{metric} {shape} {error} N={n_samples}: {100 * coverage:.1f} +- {100 * standard_error:.1f} %")
