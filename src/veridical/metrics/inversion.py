@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from veridical._minimisation import zero_between
 from veridical.metrics.groups import GroupCorrelation
 from veridical.metrics.registry import Evaluate
 from veridical.metrics.resampling import redraw_outcomes
@@ -150,7 +151,8 @@ def draw_errors(
     reach = _REACH * _standard_error(ordered, noise)
     gap = _miscalibration(ordered, noise)
     # The error of a given size that shows least on a sample is the one that is spread evenly.
-    evenly = np.full(len(ordered), 1.0 if gap.sum() >= 0 else -1.0)
+    room = ordered.mean(1 - ordered.confidence)
+    evenly = np.full(len(ordered), -1.0 if gap.sum() < 0 and room > value + reach else 1.0)
     chances = _with_errors(ordered, limit, gap, [part * value for part in _BELOW])
     chances += _with_errors(ordered, limit, evenly, [value + part * reach for part in _ABOVE])
     true = np.array([0.0, *(limit(_expected(ordered, chance)) for chance in chances[1:])])
@@ -167,10 +169,26 @@ def draw_errors(
 
 
 def _with_errors(sample: Sample, limit: Evaluate, gap: Floats, errors: list[float]) -> list[Floats]:
-    """Chances to be right whose confidences have about these true errors, with gaps in proportion to ``gap``."""
-    small = 0.01 / np.abs(gap).max()  # such that hardly a chance ends at 0 or 1
-    scale = small / max(limit(_expected(sample, sample.confidence - small * gap)), 1e-12)
-    return [np.clip(sample.confidence - error * scale * gap, 0.0, 1.0) for error in errors]
+    """Chances to be right whose confidences have about these true errors, with gaps in proportion to ``gap``.
+
+    Errors are in proportion to the mean gap, which is less than that of ``gap`` where chances end at 0 or 1.
+    """
+
+    small, most = 0.01 / np.abs(gap).max(), 1 / np.abs(gap[gap != 0]).min()
+    limit_of_small = limit(_expected(sample, sample.confidence - small * gap))
+    ratio = _excess_gap(small, sample, gap, 0.0) / max(limit_of_small, 1e-12)
+    scales = []
+    for wanted in (error * ratio for error in errors):
+        reachable = _excess_gap(most, sample, gap, wanted) > 0
+        step = zero_between(_excess_gap, 0.0, most, sample, gap, wanted, tolerance=1e-4 * small) if reachable else most
+        scales.append(step)
+    return [np.clip(sample.confidence - scale * gap, 0.0, 1.0) for scale in scales]
+
+
+def _excess_gap(scale: float, sample: Sample, gap: Floats, wanted: float) -> float:
+    """The mean distance of confidences from the chances that ``scale`` gives, minus the wanted one."""
+    chance = np.clip(sample.confidence - scale * gap, 0.0, 1.0)
+    return sample.mean(np.abs(sample.confidence - chance)) - wanted
 
 
 def _standard_error(sample: Sample, noise: GroupCorrelation) -> float:
