@@ -109,7 +109,9 @@ class Fits:
             fit_from_sums(calibrator, self.sums(name, on_half=on_half), whole)
         if self._gathered.measured and not on_half:
             measured = np.concatenate(self._gathered.measured, axis=1)
-            calibrator.fitting_data_ = FittingData.of_measurements(measured)
+            known = np.flatnonzero(self._predictions.labels != UNKNOWN)
+            groups = None if whole.groups is None else whole.groups[known[measured_samples(len(known))]]
+            calibrator.fitting_data_ = FittingData.of_measurements(measured, groups)
         return calibrator
 
     def _subsample(self, calibrator: Calibrator, on_half: bool) -> Predictions:

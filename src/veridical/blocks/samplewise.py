@@ -322,7 +322,8 @@ def apply_calibrator(
     arrays, measured = over_samples(blocked, work, job, target, Throughput(progress, f"apply {calibrator.name}"))
     parts = [part for part in measured if part is not None]
     if fitted is not None and parts:
-        warn_about_difference(fitted, FittingData.of_measurements(np.concatenate(parts, axis=1)))
+        groups = None if blocked.whole.groups is None else blocked.whole.groups[measured_samples(blocked.n_samples)]
+        warn_about_difference(fitted, FittingData.of_measurements(np.concatenate(parts, axis=1), groups))
     probs, confidence, prediction = (_in_images(blocked, arrays[name]) for name in _CALIBRATED)
     labels = None if blocked.labels is None else _in_images(blocked, blocked.labels)
     facts = blocked.class_names, blocked.files, blocked.sample_ids, blocked.groups
