@@ -24,8 +24,7 @@ from veridical.errors import (
 )
 from veridical.predictions.arrays import Array, as_numbers, is_frame, is_whole_number
 from veridical.predictions.classes import is_counting
-from veridical.predictions.contents import Contents, match_classes, match_samples
-from veridical.predictions.frames import frame_of
+from veridical.predictions.contents import Contents, frame_of, match_classes, match_samples
 from veridical.predictions.sums import rounding_of
 from veridical.predictions.validation import InputKind, check_flag, check_names, entries_of, renormalized, result_dtype
 

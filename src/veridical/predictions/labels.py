@@ -128,27 +128,20 @@ def _as_table(labels: Any, samples: Samples) -> LabelTable | None:
         return labels
     if isinstance(labels, Mapping):
         return LabelTable(list(labels), _objects(list(labels.values())))
-    ids = _index_of_labels(labels, samples)
-    return None if ids is None else LabelTable(ids, np.asarray(labels), "the index of labels")
-
-
-def _index_of_labels(labels: Any, samples: Samples) -> list[Any] | None:
-    """The index of a series, where samples have ids to join it with; one that counts, only if it has all the ids."""
-    if samples.ids is not None:
-        index = index_of(labels)
-        if index is not None:
-            return list(index)
-        counts = hasattr(labels, "index") and not callable(labels.index) and samples.ids.dtype.kind == "i"
-        within = counts and bool(((samples.ids >= 0) & (samples.ids < len(labels))).all())
-        return list(range(len(labels))) if within else None
     index = index_of(labels)
-    if index is not None and sorted(map(str, index)) == sorted(map(str, range(samples.n_samples))):
-        warn_caller(
-            "the index of labels is in another order than 0, 1, 2, ..., and the predictions have no sample ids to join "
-            "it with: labels are taken in their own order.",
-            UnmatchedIdWarning,
-        )
-    return None
+    if samples.ids is None:
+        if index is not None and sorted(map(str, index)) == sorted(map(str, range(samples.n_samples))):
+            warn_caller(
+                "the index of labels is in another order than 0, 1, 2, ..., and the predictions have no sample ids to "
+                "join it with: labels are taken in their own order.",
+                UnmatchedIdWarning,
+            )
+        return None
+    if index is None and samples.ids.dtype.kind == "i" and hasattr(labels, "index") and not callable(labels.index):
+        # An index that counts is one only if it has all the ids.
+        is_joined = ((samples.ids >= 0) & (samples.ids < len(labels))).all()
+        index = range(len(labels)) if is_joined else None
+    return None if index is None else LabelTable(list(index), np.asarray(labels), "the index of labels")
 
 
 def _objects(entries: list[Any]) -> Array:
