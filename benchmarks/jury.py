@@ -127,7 +127,9 @@ def with_gold(paths: list[Path]) -> Table:
             distributions = [consensus.probs]
             for n_gold in N_GOLD:
                 gold = order[:n_gold]
-                distributions.append(calibrate_on_gold(consensus.probs, model.probs, gold, truth[gold], draw)[0])
+                distributions.append(
+                    calibrate_on_gold(consensus.probs, lambda p=model.probs: p, gold, truth[gold], draw)[0]
+                )
             rows.append([figures(probs[rest], truth[rest])[:2] for probs in distributions])
         means.append(np.mean(rows, axis=0))
         table.add_row(path.stem, *(f"{nll:.3f} / {accuracy:.1f}" for accuracy, nll in means[-1]))

@@ -220,7 +220,13 @@ def gold():
     sure = honest**4
     sure /= sure.sum(axis=1, keepdims=True)
     items = np.arange(0, 300, 2)
-    return honest, sure, items, answers, *calibrate_on_gold(sure, np.full((300, 3), 1 / 3), items, answers[items], 1)
+    return (
+        honest,
+        sure,
+        items,
+        answers,
+        *calibrate_on_gold(sure, lambda: np.full((300, 3), 1 / 3), items, answers[items], 1),
+    )
 
 
 def test_known_answers_undo_what_is_too_sure(gold):
@@ -240,13 +246,15 @@ def test_few_mistakes_leave_the_posterior_out(rng):
     answers = rng.integers(0, 3, 60)
     consensus, opposite = (np.full((60, 3), 0.1) + 0.7 * np.eye(3)[(answers + k) % 3] for k in (0, 1))
     for posterior in (consensus, opposite):
-        probs, choice = calibrate_on_gold(consensus, posterior, np.arange(20), answers[:20])
+        probs, choice = calibrate_on_gold(consensus, lambda p=posterior: p, np.arange(20), answers[:20])
         np.testing.assert_array_equal(probs.argmax(axis=1), answers)
         assert choice.accuracy == 1
     wrong = np.where(np.arange(60) < 30, (answers + 1) % 3, answers)
     posterior = np.full((60, 3), 0.1) + 0.7 * np.eye(3)[wrong]
     for known, is_used in ((np.arange(26, 60), False), (np.arange(20, 60), True)):  # four and ten mistakes
-        before, after = (calibrate_on_gold(consensus, each, known, wrong[known])[0] for each in (consensus, posterior))
+        before, after = (
+            calibrate_on_gold(consensus, lambda p=each: p, known, wrong[known])[0] for each in (consensus, posterior)
+        )
         assert np.array_equal(before, after) != is_used
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from veridical._dispatch import also_out_of_memory
 from veridical._progress import Progress, check_progress
 from veridical.calibrate.base import Calibrator
@@ -22,6 +20,7 @@ from veridical.predictions import Predictions
 from veridical.predictions.validation import (
     RandomState,
     check_choice,
+    check_flag,
     check_integer,
     check_random_state,
 )
@@ -166,8 +165,7 @@ class Auto(Calibrator):
     def check_parameters(self) -> None:
         super().check_parameters()
         check_choice(self.objective, OBJECTIVES, "objective")
-        if not isinstance(self.keep_labels, (bool, np.bool_)):
-            raise ParameterError(f"keep_labels is {shown(self.keep_labels)}; give True or False.")
+        check_flag(self.keep_labels, "keep_labels")
         check_integer(self.n_folds, "n_folds", 2)
         check_random_state(self.random_state)
         if self.candidates is not None:

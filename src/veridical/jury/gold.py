@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -77,14 +78,14 @@ class GoldChoice:
 
 def calibrate_on_gold(
     consensus: Floats,
-    dawid_skene: Floats,
+    dawid_skene: Callable[[], Floats],
     items: Indices,
     answers: Labels,
     random_state: int = 0,
 ) -> tuple[Floats, GoldChoice]:
     """The distributions of all items by the method that the known ``answers`` to ``items`` choose.
 
-    The consensus and the posterior of Dawid and Skene's model, (N, L) each, are two sources, which are combined as the
+    The consensus and what ``dawid_skene`` returns, the posterior of that model, are two sources (N, L), combined as the
     members of a :class:`veridical.CalibratedEnsemble` are.  Where the consensus has few answers wrong, it is the only
     one: those cannot show that the posterior is worse, which may be wrong altogether.
     """
@@ -93,7 +94,7 @@ def calibrate_on_gold(
     few = int((consensus[items].argmax(axis=1) != answers).sum()) < _ENOUGH_WRONG
     sources = consensus[None].copy()
     if not few:
-        sources = np.stack([consensus, np.maximum(dawid_skene, _LEAST_POSTERIOR) ** _USUAL_POWER])
+        sources = np.stack([consensus, np.maximum(dawid_skene(), _LEAST_POSTERIOR) ** _USUAL_POWER])
     np.maximum(sources / sources.sum(axis=2, keepdims=True), _LEAST_PROBABILITY, out=sources)
     sources /= sources.sum(axis=2, keepdims=True)
     chosen = fit_log_pool_or_better(Predictions(sources[:, items], ClassIndices(answers)), random_state, few=few)

@@ -193,8 +193,7 @@ def _calibrated(
     items = np.flatnonzero(own >= 0)
     if len(items) < LEAST_GOLD:
         return probs, None
-    model = fit_dawid_skene(ballots.votes)
-    return calibrate_on_gold(probs, model.probs, items, own[items], random_state)
+    return calibrate_on_gold(probs, lambda: fit_dawid_skene(ballots.votes).probs, items, own[items], random_state)
 
 
 def _answers(ballots: Ballots, consensus: Consensus, probs: Floats, label: Labels) -> dict[str, Any]:
