@@ -172,9 +172,8 @@ def _row_blocks(n_rows: int) -> list[tuple[int, int]]:
 def shrunk_skill(factor: Factor, evidence: Evidence, *, of_votes: bool = False) -> Floats:
     """Skill pulled towards the mean of all, by how few samples a source has; constant sources keep a skill of 0.
 
-    It is as if 10 samples of that mean had been seen.  Of votes, there are many sources with few samples each, so that
-    their skills say how many it should be: those of n votes scatter by about v / n, v = (1 - mean^2)^2, on top of the
-    variance between the sources, and v over that variance is the number (of a normal prior), at least 10.
+    It is as if 10 samples of that mean had been seen; of votes, v samples over the variance between the sources if that
+    is more.  The skill of n votes scatters by about v / n, v = (1 - mean^2)^2, on top of that variance.
     """
     n_samples = evidence.n_samples
     constant = (n_samples > 0) & (evidence.variance == 0)
@@ -187,5 +186,4 @@ def shrunk_skill(factor: Factor, evidence: Evidence, *, of_votes: bool = False) 
         of_one_vote = (1.0 - typical**2) ** 2
         between = float(shares @ (np.square(factor.skill - typical) - of_one_vote / np.maximum(n_samples, 1.0)))
         n_added = max(n_added, of_one_vote / max(between, _LEAST_SPREAD))
-    shrunk = (n_samples * factor.skill + n_added * typical) / (n_samples + n_added)
-    return np.where(constant, 0.0, shrunk)
+    return np.where(constant, 0.0, (n_samples * factor.skill + n_added * typical) / (n_samples + n_added))
