@@ -192,12 +192,11 @@ def test_modules_have_at_most_400_lines():
 #: package shrinks; a package that needs more has to say why in its commit.
 MOST_LINES = {
     "_kernels": 2600,
-    "_numpy_kernels": 250,
     "backends": 750,
     "blocks": 2500,
     "calibrate": 3700,
     "cli": 1950,
-    "combine": 3900,
+    "combine": 3860,
     "data": 80,
     "ensemble": 850,
     "evaluation": 4800,

@@ -51,12 +51,20 @@ def one_hot(xp: Any, labels: Any, n_classes: int) -> Any:
 def at_label(xp: Any, probs: Any, labels: Any) -> Any:
     """(N,) entries of the labels' columns; as a sum, because ``torch.export`` fixes the size of what is gathered."""
     if xp is np:
-        return probs[np.arange(len(probs)), labels]
+        return probs.reshape(-1)[row_starts(*probs.shape) + labels]
     return xp.sum(xp.where(one_hot(xp, labels, probs.shape[1]), probs, xp.zeros_like(probs)), axis=1)
+
+
+@lru_cache(maxsize=64)
+def row_starts(n_rows: int, n_columns: int) -> Any:
+    """Where each row starts in the memory of an array of that shape."""
+    return np.arange(0, n_rows * n_columns, n_columns)
 
 
 def widest_float(xp: Any, values: Any) -> Any:
     """``values`` in float64 where its device has it and JAX is allowed to use it, otherwise as they are."""
+    if xp is np:
+        return values.astype(np.float64, copy=False)
     if is_jax(xp):
         import jax
 

@@ -8,14 +8,12 @@ sample are the same alone and among others.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
 from veridical._parallel import single_threaded_blas
-from veridical.backends import namespace
-from veridical.backends.namespace import LABEL_MARGIN, one_hot, project
+from veridical.backends.namespace import LABEL_MARGIN, one_hot, project, row_starts
 
 #: Scores closer to 0 or 1 than this have the logit of this.
 CLOSEST = 1e-6
@@ -141,24 +139,13 @@ def _interpolate(xp: Any, scores: Any, searched: Any, knots: Any, moved: Any, va
     return xp.reshape(low_value + share * (high_value - low_value), scores.shape)
 
 
-def at_label(xp: Any, rows: Any, labels: Any) -> Any:
-    """(N,) entries of the labels' columns of (N, L)."""
-    return rows.reshape(-1)[_row_starts(*rows.shape) + labels] if xp is np else namespace.at_label(xp, rows, labels)
-
-
 def put_at_label(xp: Any, rows: Any, labels: Any, values: Any) -> Any:
     """(N, L) with ``values``, a number or (N,), in the labels' columns; with NumPy, ``rows`` themselves are changed."""
     if xp is np:
-        rows.reshape(-1)[_row_starts(*rows.shape) + labels] = values
+        rows.reshape(-1)[row_starts(*rows.shape) + labels] = values
         return rows
     values = values[:, None] if getattr(values, "ndim", 0) else xp.full_like(rows, values)
     return xp.where(one_hot(xp, labels, rows.shape[1]), values, rows)
-
-
-@functools.lru_cache(maxsize=64)
-def _row_starts(n_rows: int, n_columns: int) -> Any:
-    """Where each row starts in the memory of an array of that shape."""
-    return np.arange(0, n_rows * n_columns, n_columns)
 
 
 def with_confidence(xp: Any, probs: Any, labels: Any, confidence: Any) -> Any:
@@ -180,10 +167,10 @@ def with_leading_labels(xp: Any, rows: Any, labels: Any) -> Any:
     """
     if xp is not np:
         return project(xp, rows, labels, LABEL_MARGIN)
-    numbers, index = rows.reshape(-1), _row_starts(*rows.shape) + labels
+    numbers, index = rows.reshape(-1), row_starts(*rows.shape) + labels
     scores = numbers[index]
     numbers[index] = -1.0
-    ahead = scores - numbers[_row_starts(*rows.shape) + rows.argmax(axis=1)]
+    ahead = scores - numbers[row_starts(*rows.shape) + rows.argmax(axis=1)]
     numbers[index] = scores
     if len(rows) and not ahead.item(ahead.argmin()) >= LABEL_MARGIN:
         return project(np, rows, labels, LABEL_MARGIN)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from veridical._minimisation import warn_not_converged
-from veridical.backends.namespace import one_hot, widest_float
-from veridical.backends.rows import CLOSEST, at_label, at_least, bounded, logit, row_maxima, row_sums, sigmoid
+from veridical.backends.namespace import at_label, one_hot, widest_float
+from veridical.backends.rows import CLOSEST, at_least, bounded, logit, row_maxima, row_sums, sigmoid
 from veridical.calibrate.base import Calibrator
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.state_checks import LARGEST, check_array, check_number

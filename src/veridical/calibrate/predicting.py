@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from veridical._dispatch import handler_of
 from veridical.backends.foreign import Foreign, NeedsHostError, as_foreign, results_from_host
-from veridical.backends.rows import at_label, at_most, cast, row_sums, with_confidence, with_leading_labels
+from veridical.backends.namespace import at_label
+from veridical.backends.rows import at_most, cast, row_sums, with_confidence, with_leading_labels
 from veridical.calibrate.samples import check_number_of_classes, check_number_of_sources, warn_about_number
 from veridical.combine.sources import Sources, load_arrays
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from veridical.combine.across_samples.consensus import Consensus as Consensus
     from veridical.combine.across_samples.consensus import consensus as consensus
     from veridical.combine.base import Combiner as Combiner
+    from veridical.combine.base import keep_labels as keep_labels
     from veridical.combine.combined import Combined as Combined
-    from veridical.combine.projection import keep_labels as keep_labels
     from veridical.combine.registry import COMBINERS as COMBINERS
     from veridical.combine.registry import apply_label_free as apply_label_free
     from veridical.combine.registry import fit_combiner as fit_combiner
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 #: Module -> the public names in it.
 _NAMES_IN = {
     "across_samples.consensus": "Consensus consensus",
-    "base": "Combiner",
+    "base": "Combiner keep_labels",
     "combined": "Combined",
-    "projection": "keep_labels",
     "registry": (
         "COMBINERS apply_label_free fit_combiner label_free_combiners label_keeping_combiners register_combiner"
     ),

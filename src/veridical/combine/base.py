@@ -13,7 +13,7 @@ from veridical.combine.in_memory import CombineOptions, SourcesInMemory
 from veridical.combine.sources import Sources
 from veridical.combine.truth import Floats, Labels
 from veridical.predictions import Predictions
-from veridical.predictions.validation import Array
+from veridical.predictions.validation import Array, check_distributions, check_labels, check_real
 
 #: Classes whose scores differ by less than this are tied: of those the lowest is the label, however sums are rounded.
 TIED = 1e-5
@@ -169,14 +169,7 @@ def _projected(xp: Any, probs: Any, labels: Any) -> tuple[Any, Any]:
 
 
 class Mean(Combiner):
-    """The mean of the sources.
-
-    Examples
-    --------
-    >>> import veridical as vd
-    >>> vd.combine.COMBINERS["mean"]().apply(vd.Predictions([[[0.9, 0.1]], [[0.5, 0.5]]]), vd.Identity()).probs
-    array([[0.7, 0.3]])
-    """
+    """The mean of the sources."""
 
     name = "mean"
     title = "DE"
@@ -193,15 +186,7 @@ class Mean(Combiner):
 
 
 class TDE(Combiner):
-    """Truth discovery of each sample, whose label may be another than that of the mean.
-
-    Examples
-    --------
-    >>> import veridical as vd
-    >>> predictions = vd.Predictions([[[0.8, 0.2]], [[0.7, 0.3]], [[0.1, 0.9]]])
-    >>> vd.combine.COMBINERS["tde"]().apply(predictions, vd.Identity()).probs.round(2)
-    array([[0.74, 0.26]])
-    """
+    """Truth discovery of each sample, whose label may be another than that of the mean."""
 
     name = "tde"
     title = "TDE"
@@ -216,15 +201,7 @@ class TDE(Combiner):
 
 
 class ATDE(Combiner):
-    """Truth discovery of each sample that keeps the label of the mean.
-
-    Examples
-    --------
-    >>> import veridical as vd
-    >>> predictions = vd.Predictions([[[0.8, 0.2]], [[0.7, 0.3]], [[0.1, 0.9]]])
-    >>> vd.combine.COMBINERS["atde"]().apply(predictions, vd.Identity()).probs.round(2)
-    array([[0.74, 0.26]])
-    """
+    """Truth discovery of each sample that keeps the label of the mean."""
 
     name = "atde"
     title = "aTDE"
@@ -238,3 +215,41 @@ class ATDE(Combiner):
 
     def _by_kernel(self, sources: SourcesInMemory) -> tuple[Array, Labels]:
         return sources.kept_truth.probs, sources.kept_truth.prediction
+
+
+def keep_labels(probs: Any, labels: Any, *, margin: float = LABEL_MARGIN) -> Array:
+    """The nearest distributions in which the given labels win.
+
+    Each row is moved to the closest point (in Euclidean distance) of the simplex at which its label leads every
+    other class by ``margin``: the label's score and the k scores above it meet at a common level, the rest stays.
+    Rows in which the label already leads are returned as they are.
+
+    Parameters
+    ----------
+    probs : array of shape (N, L)
+    labels : array of N integers in 0..L-1
+    margin : float
+        With 0 ties are possible, and ``argmax`` may then name another class.
+
+    Returns
+    -------
+    array of shape (N, L)
+        float64 for float64 input, otherwise float32.
+
+    References
+    ----------
+    Ma et al., UAI 2021, Section 3.3; their pseudo-code can count the label's own class twice, this one cannot.
+
+    Examples
+    --------
+    >>> from veridical.combine import keep_labels
+    >>> keep_labels([[0.5, 0.3, 0.2]], [1], margin=0.0)
+    array([[0.4, 0.4, 0.2]])
+    """
+    from veridical._kernels.projection import project_rows_onto_winners  # loads the compiler
+
+    rows = check_distributions(probs)
+    winners = check_labels(labels, *rows.shape)
+    result = np.array(rows, order="C")
+    project_rows_onto_winners(result, winners, check_real(margin, "margin", 0.0, 1.0))
+    return result

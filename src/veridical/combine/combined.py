@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from veridical._parallel import run_blocks
 from veridical.backends.namespace import at_label, class_sums, widest_float
+from veridical.backends.rows import at_most
 from veridical.combine.in_memory import is_small, row_blocks
 from veridical.combine.truth import Floats as Floats
 from veridical.combine.truth import Labels as Labels
@@ -36,6 +37,8 @@ class Combined:
         With which weights the truth is discovered.
     dtype : dtype, optional
         That of results, by default that of ``probs``.
+    rounded : bool
+        Whether ``probs`` were rounded to that precision.
 
     Attributes
     ----------
@@ -54,10 +57,18 @@ class Combined:
     """
 
     def __init__(
-        self, probs: Any, prediction: Any, sources: Any, source_weights: Floats | None = None, *, dtype: Any = None
+        self,
+        probs: Any,
+        prediction: Any,
+        sources: Any,
+        source_weights: Floats | None = None,
+        *,
+        dtype: Any = None,
+        rounded: bool = True,
     ) -> None:
         self.xp = sources.xp
         self.dtype = probs.dtype if dtype is None else dtype
+        self._is_rounded = rounded and self.dtype != np.float64
         self.probs: Array = probs
         self.prediction: Labels = prediction
         self.sources = sources
@@ -95,9 +106,9 @@ class Combined:
     def _confidence(self) -> Any:
         xp = self.xp
         top = widest_float(xp, at_label(xp, self.probs, self.prediction))
-        if self.dtype != top.dtype:
+        if self._is_rounded:
             top = top / class_sums(xp, widest_float(xp, self.probs))
-        return xp.minimum(top, xp.ones_like(top))
+        return at_most(xp, top, 1.0)
 
     @property
     def truth(self) -> Truth:
@@ -122,7 +133,9 @@ class Combined:
             return whole.hv[samples]
         xp, quick = self.xp, getattr(self.sources, "quick_hv", None)
         hv = None if quick is None else quick(self.prediction)
-        hv = widest_float(xp, self.truth.hv) if hv is None else hv
+        if hv is not None:
+            return hv
+        hv = widest_float(xp, self.truth.hv)
         return hv * (self.n_sources / xp.astype(self.sources.n_present, hv.dtype))
 
     @property
@@ -161,7 +174,8 @@ class Combined:
         if part == _ALL and self.probs.dtype == np.float64:
             return self
         rows = self.take(part)
-        rows.probs, rows.dtype = widest_float(self.xp, rows.probs), self.dtype
+        rows.probs = widest_float(self.xp, rows.probs)
+        rows.dtype, rows._is_rounded = self.dtype, self._is_rounded
         return rows
 
     def over_samples(self, work: Callable[[Combined], Any]) -> Any:

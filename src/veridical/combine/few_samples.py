@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veridical.backends.namespace import project
-from veridical.backends.rows import at_label, put_at_label
+from veridical.backends.namespace import at_label
+from veridical.backends.rows import put_at_label
 
 Array = npt.NDArray[Any]
 
@@ -77,8 +77,11 @@ def hv_of_few(scores: Array, mean: Array, label: Array, tol: float, max_iter: in
                 break
         target = over_sources.dot((scores * weight[:, :, None]).reshape(n_sources, -1)).reshape(mean.shape)
         target /= over_sources.dot(weight)[:, None]
-        if target.argmax(1).tolist() != labels:
-            target = project(np, target, label, 0.0)
+        leading = target.argmax(1).tolist()
+        if leading != labels:
+            for n in range(n_samples):
+                if leading[n] != labels[n]:
+                    _project(target[n], labels[n])
         step = target - z
         step *= step
         squared = step.dot(over_classes).tolist()
@@ -93,6 +96,19 @@ def _set_precise_logs(weight: Array, distance: Array) -> None:
         others = distance[:, n].tolist()
         own = others.pop(s)
         weight[s, n] = math.log1p(sum(others) / own)
+
+
+def _project(row: Array, c: int) -> None:
+    """Move a row to the nearest point of the simplex where no class is above class c."""
+    others = row.tolist()
+    level = total = others.pop(c)
+    for k, score in enumerate(sorted(others, reverse=True), 2):
+        if score <= level:  # from here on the means fall
+            break
+        total += score
+        level = total / k
+    np.minimum(row, level, out=row)
+    row[c] = level
 
 
 def _least_lead(rows: Array, labels: Array) -> float:

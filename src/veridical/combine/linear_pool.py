@@ -26,14 +26,6 @@ class LinearPool(Combiner):
     ----------
     weights : (S,) float64
         They sum to one.
-
-    Examples
-    --------
-    >>> import veridical as vd
-    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
-    >>> combiner, _ = vd.combine.fit_combiner("linear-pool", predictions, predictions.labels, vd.Identity())
-    >>> combiner.weights.shape
-    (3,)
     """
 
     name = "linear-pool"

@@ -41,14 +41,6 @@ class LogPool(Combiner):
         Exponent of their mean.
     floor : float
         Probabilities below it are taken to be it.
-
-    Examples
-    --------
-    >>> import veridical as vd
-    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
-    >>> combiner, _ = vd.combine.fit_combiner("log-pool", predictions, predictions.labels, vd.Identity())
-    >>> combiner.weights.shape
-    (3,)
     """
 
     name = "log-pool"

@@ -17,9 +17,8 @@ from veridical.combine.across_samples.consensus import Consensus, ConsensusVecto
 from veridical.combine.across_samples.passes import FEW_NUMBERS
 from veridical.combine.across_samples.sums import ConsensusSums
 from veridical.combine.across_samples.weights import SourceWeights, weigh_sources
-from veridical.combine.source_weights import check_source_weights
 from veridical.combine.sources import STEP, UPDATES, Sources, load_arrays
-from veridical.combine.truth import Truth
+from veridical.combine.truth import Truth, check_source_weights
 from veridical.combine.truth_discovery import MOST_TRACED
 from veridical.errors import ParameterError
 from veridical.predictions import Predictions

@@ -92,4 +92,4 @@ def combine_array(values: Array, kind: Kind, sources_axis: int, options: Combine
     if not _functions(options).mean_of_few(scores, exact, margin, mean, label):
         return None
     sources = FewSources(values, kind, scores, mean, options)
-    return Combined(mean.astype(values.dtype, copy=False), label, sources)
+    return Combined(mean, label, sources, dtype=values.dtype, rounded=False)

@@ -15,11 +15,10 @@ from veridical._dispatch import also_out_of_memory
 from veridical._kernels.arguments import LANES, Layout, Options, Outputs
 from veridical._parallel import run_blocks
 from veridical.backends.foreign import also_foreign
+from veridical.backends.namespace import LABEL_MARGIN
 from veridical.backends.truth import AT_TRUTH
-from veridical.combine.projection import LABEL_MARGIN
-from veridical.combine.source_weights import check_source_weights
 from veridical.combine.sources import STEP, UPDATES, label_of_mean
-from veridical.combine.truth import Truth
+from veridical.combine.truth import Truth, check_source_weights
 from veridical.predictions import Predictions, as_predictions
 from veridical.predictions.inputs import check_has_sources
 from veridical.predictions.validation import (

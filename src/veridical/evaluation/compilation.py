@@ -17,8 +17,8 @@ from veridical._progress import Progress, check_progress
 from veridical._tables import TableResult
 from veridical.calibrate import Identity, calibrators
 from veridical.combine.across_samples.consensus import consensus
+from veridical.combine.base import keep_labels
 from veridical.combine.in_memory import MOST_SAMPLES
-from veridical.combine.projection import keep_labels
 from veridical.combine.registry import apply_label_free
 from veridical.combine.small_arrays import combine_array
 from veridical.errors import KernelCacheWarning, StorageError, VeridicalWarning

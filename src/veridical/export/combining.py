@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from veridical.backends.namespace import LABEL_MARGIN
 from veridical.combine.across_samples.factor import COPIES
 from veridical.combine.across_samples.weights import counted_sources, is_mean
 from veridical.combine.base import Combiner
 from veridical.combine.log_pool import FLOORS
-from veridical.combine.projection import LABEL_MARGIN
 from veridical.combine.registry import COMBINERS
 from veridical.combine.truth_discovery import make_options
 from veridical.export.graph import Graph, Tensor

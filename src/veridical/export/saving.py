@@ -10,9 +10,9 @@ import numpy as np
 
 from veridical._atomic import as_path, write_atomically
 from veridical._version import __version__
+from veridical.backends.namespace import LABEL_MARGIN
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.registry import check_calibrator
-from veridical.combine.projection import LABEL_MARGIN
 from veridical.errors import ExportError, FileFormatError
 from veridical.export.combining import CombinedSources, Sources, combine, project
 from veridical.export.graph import IR_VERSION, OPSET, Graph, Tensor

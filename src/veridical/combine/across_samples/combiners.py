@@ -27,14 +27,6 @@ class ConsensusMean(Combiner):
     weights : (S,) float64
     dependence : (S, S) float64
         How far the sources repeat each other.
-
-    Examples
-    --------
-    >>> import veridical as vd
-    >>> predictions = vd.load_demo().select(sources=slice(3), samples=slice(400))
-    >>> combiner, _ = vd.combine.fit_combiner("consensus", predictions, predictions.labels, vd.Identity())
-    >>> combiner.dependence.shape
-    (3, 3)
     """
 
     name = "consensus"
@@ -98,14 +90,7 @@ class ConsensusMean(Combiner):
 
 
 class LabelKeepingConsensusMean(ConsensusMean):
-    """The consensus, projected onto the nearest distribution in which the mean's label wins.
-
-    Examples
-    --------
-    >>> import veridical as vd
-    >>> vd.combine.COMBINERS["aconsensus"].keeps_labels
-    True
-    """
+    """The consensus, projected onto the nearest distribution in which the mean's label wins."""
 
     name = "aconsensus"
     summary = "The consensus, projected so that the mean's labels are kept."
