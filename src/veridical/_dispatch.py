@@ -14,7 +14,12 @@ from typing import Any, ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_FUNCTIONS = "veridical.blocks.functions"
+#: Module of ``blocks`` -> the functions and methods of calibrators in it that take over.
+_FUNCTIONS = {
+    "samplewise": "apply_calibrator consensus discover predict predict_all predict_confidence predict_proba",
+    "evaluating": "build_report evaluate fit_calibrator",
+    "fitting": "fit",
+}
 
 #: Predictions in files and memory maps of more bytes than this are worked on in blocks, unless the caller says.
 STREAM_ABOVE = 2 << 30
@@ -46,7 +51,8 @@ def handler_of(name: str, values: Any, *, maps: bool = False) -> Callable[..., A
     is_in_blocks = getattr(type(values), "is_in_blocks", False) or is_dask_array(values)
     if not is_in_blocks and not (maps and is_large_map(values)):
         return None
-    function: Callable[..., Any] = getattr(importlib.import_module(_FUNCTIONS), name)
+    module = next(module for module, names in _FUNCTIONS.items() if name in names.split())
+    function: Callable[..., Any] = getattr(importlib.import_module(f"veridical.blocks.{module}"), name)
     return function
 
 

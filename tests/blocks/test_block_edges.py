@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 import veridical as vd
 from veridical import errors, scale
-from veridical.blocks.evaluating import Scores
 from veridical.blocks.opening import is_large
 from veridical.blocks.outputs import ArraySpec, BlockOutput, read_arrays, write_arrays
-from veridical.blocks.passes import Throughput
-from veridical.metrics.sample import Sample
+from veridical.blocks.passes import Throughput, merge
+from veridical.metrics import CalibrationState
 
 pytestmark = pytest.mark.compiled
 
@@ -35,15 +34,14 @@ def blocked(probs, labels=None):
 
 
 class TestLabels:
-    @pytest.mark.parametrize("n_unknown", [1, 300, 409, 700, 2900])
-    @pytest.mark.parametrize("loss", ["nll", "mse"])
+    @pytest.mark.parametrize(("n_unknown", "loss"), [(1, "nll"), (409, "mse"), (2900, "nll")])
     def test_temperature_is_that_in_memory_whichever_block_has_the_first_label(self, blocked_ensemble, n_unknown, loss):
         probs, labels = blocked_ensemble
         labels = np.where(np.arange(3000) < n_unknown, -1, labels)
         expected = vd.Temperature(loss=loss).fit(probs, labels).temperature_
         assert vd.Temperature(loss=loss).fit(blocked(probs, labels)).temperature_ == pytest.approx(expected, rel=1e-5)
 
-    @pytest.mark.parametrize("first", [0, 5, 409, 700, 1500])
+    @pytest.mark.parametrize("first", [0, 409])
     def test_calibration_of_all_samples_has_the_temperature_of_all_labels(self, blocked_ensemble, first):
         probs, labels = blocked_ensemble
         labels = labels.copy()
@@ -215,7 +213,7 @@ class TestBadOptions:
             scale.apply_calibrator("x", opened)
         with pytest.raises(errors.VeridicalError, match="this Temperature is not fitted"):
             scale.apply_calibrator(vd.Temperature(), opened)
-        with pytest.raises(errors.ParameterError, match="workers write the result to a file; give out="):
+        with pytest.raises(errors.ParameterError, match="workers write to a file; give out="):
             scale.apply_calibrator(calibrator, opened, client=object())
 
     def test_report_is_checked_before_work(self, blocked_ensemble, tmp_path):
@@ -334,7 +332,9 @@ class TestOutputs:
         arrays = self.arrays()
         with BlockOutput(tmp_path / target, self.SPECS, {}, 4) as output:
             for block, start in enumerate(range(0, 10, 4)):
-                write = partial(write_arrays, *output.place_of_arrays) if by_workers else output.write
+                write = (
+                    partial(write_arrays, output.target, output.arrays_path, self.SPECS) if by_workers else output.write
+                )
                 write(start, self.part(arrays, start, min(start + 4, 10)))
                 output.commit(block)
             output.finish({"labels": np.arange(10), "class_names": np.array(["x", "y"])})
@@ -371,29 +371,16 @@ class TestPasses:
         report.add(1000)  # 1,000 samples of 80 bytes in 2 seconds
         assert calls == [(4000, 9000, "work"), (5000, 9000, "work, 0 MB/s")]
 
-    @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=9), min_size=1, max_size=5), st.randoms())
-    @settings(max_examples=25)
-    def test_states_merge_in_any_order(self, outcomes, random):
-        rng = np.random.default_rng(0)
-        parts = []
-        for block in outcomes:
-            part, correct = Scores(n_samples=len(block), n_absent=len(block) - 1), np.array(block)
-            sample = Sample(rng.uniform(0.1, 0.9, len(block)), correct)
-            part.add("m", sample, np.zeros(len(block), int), ~correct, None)
-            parts.append(part)
-        merged = reduce(Scores.merge, parts)
-        random.shuffle(parts)
-        other = reduce(Scores.merge, parts)
-        for states in (merged, other):
-            assert states.n_samples == sum(map(len, outcomes))
-            assert states.n_absent == states.n_samples - len(outcomes)
-            assert states.changed["m"] == sum(not right for block in outcomes for right in block)
-        first, second = (states.states["m"].compute() for states in (merged, other))
-        assert first["accuracy"] == pytest.approx(second["accuracy"])
-        assert first["ece"] == pytest.approx(second["ece"], abs=1e-9)
+    def test_results_of_any_structure_merge(self):
+        state = CalibrationState().update([True, False], [0.5, 0.25])
+        parts = [{"n": k, "states": {f"m{k % 2}": state}, "parts": [k], "sum": np.arange(2)} for k in range(3)]
+        merged = reduce(merge, parts)
+        assert (merged["n"], merged["parts"], merged["sum"].tolist()) == (3, [0, 1, 2], [0, 3])
+        assert (merged["states"]["m0"], merged["states"]["m1"]) == (state.merge(state), state)
+        assert merge({"sums": None}, {"sums": 1}) == merge({"sums": 1}, {"sums": None}) == {"sums": None}
 
 
-@pytest.mark.parametrize("labels", [[0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 1, 0], [0, 0, 1]])
+@pytest.mark.parametrize("labels", [[0, 0, 0], [1, 0, 1]])
 def test_temperatures_of_all_samples_and_of_a_half_may_be_far_apart(labels):
     logits = np.array([[[5.0, -740.0], [-740.0, 5.0], [5.0, -740.0]]] * 3)
     blocked = vd.scale.open(logits, labels, kind="logits")

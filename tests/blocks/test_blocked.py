@@ -34,8 +34,7 @@ class TestOpen:
         assert np.array_equal(read_all(opened), probs)
         assert opened.dtype == probs.dtype.newbyteorder("=")
 
-    @pytest.mark.parametrize("chunks", [(1, 1000, 4), (5, 70, 2), (2, 100, 4)])
-    @pytest.mark.parametrize("zarr_format", [2, 3])
+    @pytest.mark.parametrize(("chunks", "zarr_format"), [((1, 1000, 4), 2), ((5, 70, 2), 3), ((2, 100, 4), 3)])
     def test_zarr_of_any_chunks(self, blocked_ensemble, tmp_path, chunks, zarr_format):
         probs, labels = blocked_ensemble
         group = zarr.open_group(str(tmp_path / "mine.zarr"), mode="w", zarr_format=zarr_format)

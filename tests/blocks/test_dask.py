@@ -121,7 +121,7 @@ class TestLazyArrays:
             vd.discover(array[:, array[0, :, 0] > 0.5])
         with pytest.raises(errors.ParameterError, match="leave it out for arrays"):
             vd.evaluate(*blocked_ensemble, client=object())
-        with pytest.raises(errors.LabelError, match="give labels"):
+        with pytest.raises(errors.LabelError, match="labels"):
             vd.evaluate(array)
 
 

@@ -91,7 +91,7 @@ def test_halves_and_floors_keep_groups_together(pair):
     assert whole["mean"].summary["ece"].floor > 2 * alone["mean"].summary["ece"].floor  # groups do matter
 
 
-@pytest.mark.parametrize("method", ["temperature", "platt", "matrix", "auto"])
+@pytest.mark.parametrize("method", ["temperature", "platt", "matrix"])
 def test_fit_is_that_in_memory(pair, method):
     whole, blocked = pair[0], scale.open(pair[0], block_memory=1 << 22)  # one block, which is the subsample
     fitted = [vd.fit_calibrator(each, method=method).calibrator for each in (whole, blocked)]
@@ -193,12 +193,3 @@ class TestDaskArrays:
         lazy = vd.consensus(array)
         assert isinstance(lazy.probs, da.Array)
         np.testing.assert_allclose(lazy.probs.compute(), vd.consensus(opened).probs, atol=1e-7)
-
-    def test_names_go_with_the_array(self, blocked_ensemble, tmp_path):
-        """A learned pool matches sources by name."""
-        probs, labels = blocked_ensemble
-        calibrator = vd.Temperature(combine="log-pool").fit(vd.Predictions(probs, labels, source_names=list("abcde")))
-        backwards = vd.Predictions(probs[::-1], source_names=list("edcba"))
-        vd.save(backwards, tmp_path / "probs.zarr")
-        lazy = calibrator.predict_proba(scale.to_dask(scale.open(tmp_path / "probs.zarr", block_memory=BLOCK_MEMORY)))
-        np.testing.assert_allclose(lazy.compute(scheduler="threads"), calibrator.predict_proba(backwards), atol=1e-6)

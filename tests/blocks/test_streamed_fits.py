@@ -49,29 +49,6 @@ class TestEvaluate:
             results.append(vd.evaluate(opened, methods=["members", "mean", "atde"], floors=False).to_dict())
         assert results[0] == results[1] == results[2]
 
-    def test_unknown_labels_are_left_out(self, blocked_ensemble):
-        probs, labels = blocked_ensemble
-        some = labels.copy()
-        some[100:900] = -1
-        blocked = vd.evaluate(
-            scale.open(vd.Predictions(probs, some), block_memory=BLOCK_MEMORY), methods=["mean"], floors=False
-        )
-        known = some >= 0
-        whole = vd.evaluate(probs[:, known], labels[known], methods=["mean"], floors=False)
-        assert blocked["mean"].summary.n_samples == 2200
-        assert blocked["mean"].summary["nll"].value == pytest.approx(whole["mean"].summary["nll"].value, abs=1e-9)
-
-    def test_halves_of_the_labelled_samples_are_those_in_memory(self, blocked_ensemble):
-        probs, labels = blocked_ensemble
-        some = labels.copy()
-        some[::3] = -1
-        predictions = vd.Predictions(probs, some)
-        whole = vd.evaluate(predictions, methods=["temperature"], floors=False)["temperature"]
-        opened = scale.open(predictions, block_memory=BLOCK_MEMORY)
-        blocked = vd.evaluate(opened, methods=["temperature"], floors=False)["temperature"]
-        assert blocked.summary.n_samples == whole.summary.n_samples == 1000
-        assert blocked.summary["nll"].value == pytest.approx(whole.summary["nll"].value, abs=1e-6)
-
     def test_absent_sources_are_counted_once(self, blocked_ensemble):
         probs = blocked_ensemble[0].copy()
         probs[1, 100:200] = np.nan
@@ -118,8 +95,7 @@ class TestFit:
             first, second = getattr(weighted, name), getattr(repeated, name)
             np.testing.assert_allclose(first, second, atol=2e-3 if method == "spline" else 1e-8)
 
-    @pytest.mark.parametrize("loss", ["nll", "mse"])
-    @pytest.mark.parametrize("sharpness", [0.3, 1.0, 3.0])
+    @pytest.mark.parametrize(("loss", "sharpness"), [("nll", 0.3), ("mse", 3.0)])
     def test_temperature_of_streamed_sums(self, loss, sharpness):
         probs, labels = labelled_ensemble()
         probs = probs.astype(np.float64) ** sharpness
@@ -144,7 +120,7 @@ class TestFit:
         sums = TemperatureSums("nll", None)._over(3.0, 100.0)
         assert sums.nodes[:-1].max() == pytest.approx(np.log(50))
 
-    @pytest.mark.parametrize("method", ["matrix", "ptde", "ets", "consensus+temperature"])
+    @pytest.mark.parametrize("method", ["ets", "consensus+temperature"])
     def test_other_methods_name_their_subsample(self, blocked_ensemble, method):
         opened = scale.open(*blocked_ensemble, block_memory=BLOCK_MEMORY)
         with pytest.warns(errors.SubsampleWarning, match=r"is fitted on \d+ of 3,000 samples.*random_state=0"):
@@ -155,14 +131,6 @@ class TestFit:
         assert first.to_dict() == second.to_dict()
         probs = blocked_ensemble[0][:, :50]
         assert np.array_equal(first.calibrator.predict_proba(probs), second.calibrator.predict_proba(probs))
-
-    def test_subsample_of_everything_is_the_fit_in_memory(self, blocked_ensemble):
-        opened = scale.open(*blocked_ensemble, block_memory=1 << 22)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            blocked = vd.fit_calibrator(opened, method="vector").calibrator
-        whole = vd.fit_calibrator(*blocked_ensemble, method="vector").calibrator
-        assert np.array_equal(blocked.predict_proba(blocked_ensemble[0]), whole.predict_proba(blocked_ensemble[0]))
 
     def test_fit_state_of_merged_states(self, blocked_ensemble):
         probs, labels = blocked_ensemble
@@ -224,7 +192,7 @@ class TestCommands:
         assert done.returncode == 0, done.stderr
         assert "samples, chosen at random" in done.stderr
 
-    @pytest.mark.parametrize("size", ["much", "12X", "", "1.2.3G"])
+    @pytest.mark.parametrize("size", ["much", "1.2.3G"])
     def test_bad_size_is_rejected(self, blocked_files, size):
         done = veridical_in_process("evaluate", blocked_files / "probs.npy", "--block-memory", size)
         assert done.returncode == 2

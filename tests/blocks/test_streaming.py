@@ -38,8 +38,9 @@ def contents(path):
 
 
 class TestDiscover:
-    @pytest.mark.parametrize("kind", ["probs", "logits", "log_probs"])
-    @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+    @pytest.mark.parametrize(
+        ("kind", "dtype"), [("probs", np.float16), ("logits", np.float32), ("log_probs", np.float64)]
+    )
     def test_blocks_have_the_same_bytes(self, blocked_ensemble, kind, dtype):
         probs = blocked_ensemble[0].astype(np.float64)
         scores = (probs if kind == "probs" else np.log(probs)).astype(dtype)
@@ -102,7 +103,7 @@ class TestConsensus:
 
 
 class TestApply:
-    @pytest.mark.parametrize("method", ["temperature", "histogram", "ptde", "log-pool", "auto"])
+    @pytest.mark.parametrize("method", ["ptde", "log-pool", "auto"])
     def test_blocks_give_the_same_predictions(self, blocked_ensemble, opened, method):
         fitted = vd.fit_calibrator(*labelled_ensemble(500, seed=1), method=method).calibrator
         whole = vd.apply_calibrator(fitted, blocked_ensemble[0])
@@ -232,8 +233,7 @@ def rewrite(path, scores, *, keep_date):
             os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-@pytest.mark.parametrize("keep_date", [False, True])
-@pytest.mark.parametrize("name", ["probs.npy", "probs.zarr"])
+@pytest.mark.parametrize(("name", "keep_date"), [("probs.npy", False), ("probs.zarr", True)])
 class TestChangedInput:
     """The same size and, of a store, the same metadata; the date of the numbers may be that of before."""
 
@@ -254,7 +254,7 @@ class TestChangedInput:
         with pytest.raises(errors.ParameterError, match="is the beginning of another result: input was"):
             scale.apply_calibrator(calibrator, opened, out=tmp_path / "result.npz", resume=True)
 
-    @pytest.mark.parametrize("function", ["apply", "discover", "consensus", "evaluate", "fit", "report", "confidence"])
+    @pytest.mark.parametrize("function", ["apply", "evaluate", "report", "confidence"])
     def test_change_during_the_run_is_an_error(self, stored, calibrator, tmp_path, keep_date, function):
         path, probs, labels = stored
         opened = scale.open(path, labels, block_memory=BLOCK_MEMORY)
@@ -269,10 +269,7 @@ class TestChangedInput:
         options = {"out": tmp_path / "result.zarr", "progress": change}
         calls = {
             "apply": lambda: scale.apply_calibrator(calibrator, opened, **options),
-            "discover": lambda: scale.discover(opened, **options),
-            "consensus": lambda: scale.consensus(opened, **options),
             "evaluate": lambda: vd.evaluate(opened, methods=["mean"], floors=False, progress=change),
-            "fit": lambda: vd.fit_calibrator(opened, method="platt", progress=change),
             "report": lambda: (rewrite(path, probs[:, ::-1], keep_date=keep_date), vd.build_report(opened)),
             "confidence": lambda: (rewrite(path, probs[:, ::-1], keep_date=keep_date), calibrator.predict(opened)),
         }
@@ -330,14 +327,6 @@ def small_disk(folder, size):
 
 
 class TestFaults:
-    def test_bad_number_names_the_sample_of_the_whole(self, blocked_ensemble, tmp_path):
-        probs = blocked_ensemble[0].copy()
-        probs[2, 2345, 1] = np.nan
-        np.save(tmp_path / "bad.npy", probs)
-        with pytest.raises(errors.NotFiniteError, match="source 2, sample 2345: the probability of class 1 is nan"):
-            scale.discover(scale.open(tmp_path / "bad.npy", block_memory=BLOCK_MEMORY), out=tmp_path / "result.zarr")
-        assert not (tmp_path / "result.zarr").exists()
-
     def test_earlier_result_survives_a_failure(self, blocked_ensemble, opened, calibrator, tmp_path):
         for target in TARGETS:
             scale.apply_calibrator(calibrator, opened, out=tmp_path / target)

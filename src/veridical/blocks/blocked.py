@@ -149,20 +149,23 @@ class BlockedPredictions:
         facts = repr(self.whole).removeprefix("Predictions(").removesuffix(")")
         return f"BlockedPredictions({facts}, {self.n_blocks} blocks of {self.block_size} samples)"
 
+    def _with(self, whole: Predictions | None = None, marks: Any = None) -> BlockedPredictions:
+        marks = self.marks if marks is None else marks
+        return BlockedPredictions(whole or self.whole, self.reader, self.block_memory, self.identity, marks)
+
     def with_labels(self, labels: Any) -> BlockedPredictions:
         """The same predictions with these labels."""
-        whole = self.whole.with_labels(labels)
-        return BlockedPredictions(whole, self.reader, self.block_memory, self.identity, self.marks)
+        return self._with(self.whole.with_labels(labels))
 
     def with_marks(self, marks: npt.NDArray[np.uint8]) -> BlockedPredictions:
         """The same predictions; ``marks`` of its samples go with each block."""
-        return BlockedPredictions(self.whole, self.reader, self.block_memory, self.identity, marks)
+        return self._with(marks=marks)
 
     def with_group_codes(self, codes: Array | None) -> BlockedPredictions:
         """The same predictions with numbers in place of the groups."""
         whole = copy.copy(self.whole)
         whole.groups = codes
-        return BlockedPredictions(whole, self.reader, self.block_memory, self.identity, self.marks)
+        return self._with(whole)
 
     def check_unchanged(self) -> None:
         """Raise if the numbers are not those that were opened; called when all of them are read.

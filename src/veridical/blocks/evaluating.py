@@ -1,19 +1,20 @@
-"""Evaluating predictions over blocks, from calibration states, with calibrators that are fitted on one half."""
+"""Evaluation over blocks, from calibration states; calibrators are fitted on one half; reports are of a subsample."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from veridical._outputs import check_report_target
 from veridical._progress import Progress
 from veridical._version import versions
 from veridical.blocks.blocked import Block, BlockedPredictions
-from veridical.blocks.fitting import FIRST_HALF, Fits, first_half, fit_in_blocks
+from veridical.blocks.fitting import FIRST_HALF, Fits, first_half, fit_in_blocks, most_in_memory, subsample_of
 from veridical.blocks.on_dask import check_client
 from veridical.blocks.opening import as_blocked
 from veridical.blocks.passes import Throughput, merge_blocks
@@ -32,59 +33,26 @@ from veridical.metrics.state_summary import SUMMARY_ERRORS
 from veridical.metrics.table import SummaryRow, summary_of
 from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.validation import Array, InputKind, check_flag, check_seed
-
-
-@dataclass
-class Scores:
-    """What is known of methods after some samples.
-
-    Attributes
-    ----------
-    states : dict
-        Method -> state of its distributions.
-    changed : dict
-        Method -> how many labels differ from those of the mean.
-    pairs : dict
-        Method -> parts of its samples with their groups, where there are any: floors need them one by one.
-    n_samples, n_absent : int
-        How many samples have labels, and how many predictions of single sources are absent there.
-    """
-
-    states: dict[str, CalibrationState] = field(default_factory=dict)
-    changed: dict[str, int] = field(default_factory=dict)
-    pairs: dict[str, list[Sample]] = field(default_factory=dict)
-    n_samples: int = 0
-    n_absent: int = 0
-
-    def add(self, method: str, sample: Sample, prediction: Labels, reference: Labels, group: Array | None) -> None:
-        """The outcomes of a method."""
-        self.states[method] = CalibrationState().update_sample(sample)
-        self.changed[method] = int((prediction != reference).sum())
-        if group is not None:
-            self.pairs[method] = [Sample(sample.confidence, sample.correct, group=group)]
-
-    def merge(self, other: Scores) -> Scores:
-        """The scores over the samples of both."""
-        merged = Scores(n_samples=self.n_samples + other.n_samples, n_absent=self.n_absent + other.n_absent)
-        for method in [*self.states, *(name for name in other.states if name not in self.states)]:
-            having = [each for each in (self, other) if method in each.states]
-            merged.states[method] = having[0].states[method].merge(*(each.states[method] for each in having[1:]))
-            merged.changed[method] = sum(each.changed[method] for each in having)
-            merged.pairs[method] = [part for each in having for part in each.pairs.get(method, [])]
-        return merged
+from veridical.report import Report
+from veridical.report.build import finish_report
+from veridical.report.prepare import prepare_report
 
 
 def score_block(
     methods: Sequence[Method | None], fitted: Mapping[str, Calibrator], n_threads: int | None, block: Block
-) -> Scores:
+) -> dict[str, Any]:
     """Scores of the methods on the labelled samples of a block; None stands for every single source.
 
-    Where the block has marks, calibrators were fitted on its first half, which is not scored.
+    They have, by method, the state of its distributions ("states"), how many labels differ from those of the mean
+    ("changed"), and the samples where there are groups, whose floors need them one by one ("samples"); and how many
+    samples have labels, and how many predictions of single sources are absent there ("n_samples", "n_absent").  Where
+    the block has marks, calibrators were fitted on its first half, which is not scored.
     """
     predictions = block.predictions
     assert predictions.labels is not None
-    scores, known = Scores(n_samples=predictions.n_labelled), predictions.labels != UNKNOWN
-    scores.n_absent = int((~predictions.present()[:, known]).sum())
+    n_absent = int((~predictions.present()[:, predictions.labels != UNKNOWN]).sum())
+    scores: dict[str, Any] = {"n_samples": predictions.n_labelled, "n_absent": n_absent}
+    scores |= {"states": {}, "changed": {}, "samples": {}}
     if block.marks is not None:
         predictions.labels = np.where(block.marks & FIRST_HALF, UNKNOWN, predictions.labels)
     part = predictions.labelled()
@@ -92,20 +60,26 @@ def score_block(
         return scores
     engine, split, shared = Engine(part, n_threads=n_threads), Split(), Shared()
     engine.expect(methods)
-    reference, groups = engine.reference(split), part.groups
+    reference = engine.reference(split)
+
+    def add(name: str, sample: Sample, prediction: Labels, samples: Any = slice(None)) -> None:
+        scores["states"][name] = CalibrationState().update_sample(sample)
+        scores["changed"][name] = int((prediction != reference[samples]).sum())
+        if part.groups is not None:
+            scores["samples"][name] = [Sample(sample.confidence, sample.correct, group=part.groups[samples])]
+
     for method in methods:
         if method is None:
             for s, source in enumerate(engine.sources):
                 if source.vectors is not None:
-                    of_source = None if groups is None else groups[source.samples]
-                    scores.add(f"source:{s}", source.vectors, source.prediction, reference[source.samples], of_source)
+                    add(f"source:{s}", source.vectors, source.prediction, source.samples)
             continue
         calibrator = fitted.get(method.name, method.fitted)
         if calibrator is None:
             outcome = engine.run_one(method, split, shared)
         else:
             outcome = engine.apply(calibrator, split, shared, method=method)
-        scores.add(method.name, outcome.vectors, outcome.vector_labels, reference, groups)
+        add(method.name, outcome.vectors, outcome.vector_labels)
     return scores
 
 
@@ -192,6 +166,36 @@ def fit_calibrator(
     return Calibration(calibrator, evaluation, resolved.name)
 
 
+def build_report(
+    predictions: Any,
+    labels: Any = None,
+    *,
+    out: Any = None,
+    kind: Any = None,
+    sources_axis: int | None = None,
+    random_state: int = 0,
+    progress: Any = None,
+    **options: Any,
+) -> Report:
+    """:func:`veridical.build_report` on a random subsample of at most 20,000 samples; the report says so.
+
+    Parameters are those of :func:`veridical.build_report`.  For scores of all samples see
+    :func:`veridical.scale.evaluate`.
+    """
+    if out is not None:
+        check_report_target(out)
+    blocked = as_blocked(predictions, kind, sources_axis, labels)
+    is_all = blocked.n_samples <= most_in_memory(blocked)
+    chosen = np.arange(blocked.n_samples) if is_all else subsample_of(blocked, random_state)
+    data = prepare_report(blocked.take(chosen), random_state=random_state, progress=progress, **options)
+    if len(chosen) < blocked.n_samples:
+        facts = f"{len(chosen):,} of {blocked.n_samples:,} samples, chosen at random (random_state={random_state})"
+        warnings.warn(f"the report is about {facts}.", SubsampleWarning, stacklevel=2)
+        samples = tuple(replace(sample, sample=int(chosen[sample.sample])) for sample in data.disputed)
+        data = replace(data, verdict=f"About {facts}. {data.verdict}", disputed=samples)
+    return finish_report(data, out, progress)
+
+
 def _run(
     blocked: BlockedPredictions,
     methods: Sequence[Method | None],
@@ -214,21 +218,19 @@ def _run(
         fits = fit_in_blocks(blocked, calibrators, random_state, Throughput(progress, "fit", n_passes), client)
         fitted = {name: fits.fitted(name, on_half=True) for name in calibrators}
     coded = blocked.with_group_codes(_codes(blocked))
-    work, report = (
-        partial(score_block, methods, fitted, n_threads),
-        Throughput(progress, "evaluate", n_passes, n_passes - 1),
-    )
-    scores = merge_blocks(coded, work, Scores.merge, report, client=client)
-    warn_of_absent(scores.n_absent, blocked.n_sources * scores.n_samples)
+    report = Throughput(progress, "evaluate", n_passes, n_passes - 1)
+    scores = merge_blocks(coded, partial(score_block, methods, fitted, n_threads), report, client=client)
+    warn_of_absent(scores["n_absent"], blocked.n_sources * scores["n_samples"])
     names = blocked.source_names or tuple(f"source {s}" for s in range(blocked.n_sources))
     titles: dict[str, str] = {}
     for method in methods:
-        titles |= (
-            {f"source:{s}": name for s, name in enumerate(names)} if method is None else {method.name: method.title}
-        )
+        if method is None:
+            titles |= {f"source:{s}": name for s, name in enumerate(names)}
+        else:
+            titles[method.name] = method.title
     rows = []
     for name, title in titles.items():
-        if name in scores.states:
+        if name in scores["states"]:
             rows.append(_method_scores(name, title, scores, floors, random_state=random_state, n_threads=n_threads))
         else:
             warnings.warn(f"{title} has no prediction for any sample; it has no row.", AbsentSourceWarning, 4)
@@ -260,24 +262,20 @@ def _notes(blocked: BlockedPredictions, rows: Sequence[MethodScores], client: An
     best = max((row.summary["accuracy"].value for row in rows), default=1.0)
     if best > most_frequent + 4 * np.sqrt(most_frequent * (1 - most_frequent) / len(labels)):
         return ()
-    return label_order_note(*merge_blocks(blocked, _label_counts, _add, client=client))
+    return label_order_note(*merge_blocks(blocked, _label_counts, client=client).values())
 
 
-def _label_counts(block: Block) -> tuple[Any, ...]:
+def _label_counts(block: Block) -> dict[int, Any]:
     engine = Engine(block.predictions.labelled())
-    return *label_counts(engine), *source_counts(engine)
+    return dict(enumerate((*label_counts(engine), *source_counts(engine))))
 
 
-def _add(counts: tuple[Any, ...], others: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(count + other for count, other in zip(counts, others, strict=True))
-
-
-def _method_scores(name: str, title: str, scores: Scores, floors: bool, **how: Any) -> MethodScores:
-    state = scores.states[name]
+def _method_scores(name: str, title: str, scores: Mapping[str, Any], floors: bool, **how: Any) -> MethodScores:
+    state = scores["states"][name]
     result = state.compute()
     noise: dict[str, tuple[float | None, float | None]] = {}
-    if floors and scores.pairs.get(name):
-        parts = scores.pairs[name]
+    if floors and name in scores["samples"]:
+        parts = scores["samples"][name]
         whole = Sample.joined(parts)
         whole.group = np.concatenate([part.group for part in parts if part.group is not None])
         noise = {row.metric: (row.floor, row.floor_high) for row in summary_of(whole, metrics=SUMMARY_ERRORS, **how)}
@@ -296,6 +294,6 @@ def _method_scores(name: str, title: str, scores: Scores, floors: bool, **how: A
         summary=Summary(tuple(rows), state.n_samples),
         mean_confidence=mean_confidence,
         gap=mean_confidence - result["accuracy"],
-        labels_changed=scores.changed[name],
+        labels_changed=scores["changed"][name],
         is_source=name.startswith("source:"),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,7 @@ from veridical.evaluation.engine import Engine
 from veridical.predictions import Predictions
 from veridical.predictions.arrays import is_whole_number
 from veridical.predictions.classes import UNKNOWN
-from veridical.predictions.validation import Array, check_seed
+from veridical.predictions.validation import check_seed
 
 #: Most samples of a subsample; fewer where they would not fit into the memory of a block.
 MOST_SAMPLES = 20_000
@@ -33,46 +32,21 @@ FIRST_HALF, _SUBSAMPLE, _MEASURED = np.uint8(1), np.uint8(2), np.uint8(4)
 Marks = npt.NDArray[np.uint8]
 
 
-@dataclass
-class _Gathered:
-    """What fits need to know of some samples.
-
-    Attributes
-    ----------
-    sums : dict
-        (calibrator, whether of the first half) -> its sums.
-    values : list of (S, n, L) arrays
-        The scores of the subsample.
-    measured : list of arrays
-        Confidences and HV of the samples that are measured.
-    """
-
-    sums: dict[tuple[str, bool], FitSums] = field(default_factory=dict)
-    values: list[Array] = field(default_factory=list)
-    measured: list[Array] = field(default_factory=list)
-
-    def merge(self, other: _Gathered) -> _Gathered:
-        """The same of the samples of both."""
-        sums = {key: each.merge(other.sums[key]) for key, each in self.sums.items()}
-        return _Gathered(sums, self.values + other.values, self.measured + other.measured)
-
-
-def _gather(calibrators: Mapping[str, Calibrator], empty: Mapping[str, FitSums], block: Block) -> _Gathered:
-    """What fits need to know of a block; ``empty`` are sums without samples."""
-    predictions, marks, result = block.predictions, block.marks, _Gathered()
+def _gather(calibrators: Mapping[str, Calibrator], empty: Mapping[str, FitSums], block: Block) -> dict[str, Any]:
+    """What fits need of a block: sums as ``empty`` without samples, the subsample, and measurements of some samples."""
+    predictions, marks = block.predictions, block.marks
     assert predictions.labels is not None
     labels, engine = predictions.labels, _engine(predictions, calibrators)
-    for name, sums in empty.items():
+    sums = {}
+    for name, without in empty.items():
         combined = engine.combined(calibrators[name].combine)
-        for in_half in (True, False):
-            samples = np.flatnonzero((labels != UNKNOWN) & ((marks & FIRST_HALF > 0) == in_half))
-            result.sums[name, in_half] = sums.of(combined.take(samples), labels[samples])
-    for mark, parts in ((_SUBSAMPLE, result.values), (_MEASURED, result.measured)):
-        samples = np.flatnonzero(marks & mark)
-        if samples.size:
-            part = predictions.select(samples=samples)
-            parts.append(part.values if mark == _SUBSAMPLE else measure(part, engine.n_threads))
-    return result
+        for on_half in (True, False):
+            samples = np.flatnonzero((labels != UNKNOWN) & ((marks & FIRST_HALF > 0) == on_half))
+            sums[name, on_half] = without.of(combined.take(samples), labels[samples])
+    marked = {mark: np.flatnonzero(marks & mark) for mark in (_SUBSAMPLE, _MEASURED)}
+    chosen, seen = (predictions.select(samples=samples) for samples in marked.values())
+    measured = [measure(seen, engine.n_threads)] if seen.n_samples else []
+    return {"sums": sums, "scores": [chosen.values] if chosen.n_samples else [], "measured": measured}
 
 
 def _engine(predictions: Predictions, calibrators: Mapping[str, Calibrator]) -> Engine:
@@ -89,26 +63,26 @@ class Fits:
         predictions: BlockedPredictions,
         calibrators: Mapping[str, Calibrator],
         random_state: int,
-        gathered: _Gathered,
+        gathered: Mapping[str, Any],
     ) -> None:
         self._predictions, self._calibrators = predictions, calibrators
         self._random_state, self._gathered = random_state, gathered
 
     def sums(self, name: str, *, on_half: bool) -> FitSums:
         """The sums of a calibrator over one half, or over all samples."""
-        half = self._gathered.sums[name, True]
-        return half if on_half else half.merge(self._gathered.sums[name, False])
+        half: FitSums = self._gathered["sums"][name, True]
+        return half if on_half else half.merge(self._gathered["sums"][name, False])
 
     def fitted(self, name: str, *, on_half: bool = False) -> Calibrator:
         """A new calibrator, fitted on one half, or on all samples."""
         chosen, whole = self._calibrators[name], self._predictions.whole
         calibrator = type(chosen)(**chosen.get_params(deep=False))
-        if (name, True) not in self._gathered.sums:
+        if (name, True) not in self._gathered["sums"]:
             calibrator.fit(self._subsample(calibrator, on_half))
         else:
             fit_from_sums(calibrator, self.sums(name, on_half=on_half), whole)
-        if self._gathered.measured and not on_half:
-            measured = np.concatenate(self._gathered.measured, axis=1)
+        if not on_half:
+            measured = np.concatenate(self._gathered["measured"], axis=1)
             known = np.flatnonzero(self._predictions.labels != UNKNOWN)
             groups = None if whole.groups is None else whole.groups[known[measured_samples(len(known))]]
             calibrator.fitting_data_ = FittingData.of_measurements(measured, groups)
@@ -118,7 +92,7 @@ class Fits:
         assert self._predictions.marks is not None
         marks = self._predictions.marks
         samples = np.flatnonzero(marks & _SUBSAMPLE)
-        subsample = self._predictions.in_memory(np.concatenate(self._gathered.values, axis=1), samples)
+        subsample = self._predictions.in_memory(np.concatenate(self._gathered["scores"], axis=1), samples)
         subsample = subsample.select(samples=marks[samples] & FIRST_HALF > 0) if on_half else subsample
         n_labelled = self._predictions.whole.n_labelled
         if len(samples) < n_labelled:
@@ -149,11 +123,12 @@ def fit_in_blocks(
     if len(empty) < len(calibrators):
         marks[subsample_of(predictions, random_state)] |= _SUBSAMPLE
     predictions = predictions.with_marks(marks)
-    begin = partial(_begin, calibrators, empty)
-    ((_, empty),) = map_blocks(predictions, begin, numbers=[predictions.block_of(int(known[0]))], client=client)
+    if empty:
+        begin, first = partial(_begin, calibrators, empty), predictions.block_of(int(known[0]))
+        ((_, empty),) = map_blocks(predictions, begin, numbers=[first], client=client)
     while True:
         work = partial(_gather, calibrators, empty)
-        gathered = merge_blocks(predictions, work, _Gathered.merge, report, client=client)
+        gathered = merge_blocks(predictions, work, report, client=client)
         fits = Fits(predictions, calibrators, random_state, gathered)
         wider = {
             name: sums.covering(fits.sums(name, on_half=True)).covering(fits.sums(name, on_half=False))

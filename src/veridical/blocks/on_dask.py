@@ -16,7 +16,7 @@ import numpy as np
 from veridical._lazy import require
 from veridical.blocks.blocked import BlockedPredictions, BlockFacts, skeleton
 from veridical.blocks.outputs import ArraySpec
-from veridical.blocks.passes import Throughput
+from veridical.blocks.passes import Throughput, merge
 from veridical.blocks.readers import Reader
 from veridical.errors import DtypeError, ParameterError, RechunkWarning, ShapeError, WorkerError, shown
 from veridical.predictions import Predictions
@@ -107,8 +107,8 @@ def to_dask(predictions: BlockedPredictions) -> Any:
     return array
 
 
-def _values_of(block: Any) -> dict[str, Array]:
-    return {"values": block.predictions.values}
+def _values_of(block: Any) -> tuple[dict[str, Array], None]:
+    return {"values": block.predictions.values}, None
 
 
 @contextmanager
@@ -149,16 +149,10 @@ def results_on_dask(
         yield number_of[future], future.result()
 
 
-def merge_on_dask(
-    predictions: BlockedPredictions,
-    work: Callable[..., Any],
-    merge: Callable[..., Any],
-    client: Any,
-    report: Throughput,
-) -> Any:
+def merge_on_dask(predictions: BlockedPredictions, work: Callable[..., Any], client: Any, report: Throughput) -> Any:
     """The results of all blocks, merged by tasks in the order of the blocks, as they are in one process."""
     parts = delayed_results(predictions, work)
-    merge_parts = require("dask", "cluster").delayed(partial(_merged, merge), pure=False)
+    merge_parts = require("dask", "cluster").delayed(partial(reduce, merge), pure=False)
     total = parts[0]
     for first in range(1, len(parts), _FAN_IN - 1):
         total = merge_parts([total, *parts[first : first + _FAN_IN - 1]])
@@ -174,10 +168,6 @@ def merge_on_dask(
         report.add(samples.stop - samples.start)
     with _worker_errors():
         return merged.result()
-
-
-def _merged(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
-    return reduce(merge, parts)
 
 
 def _finished(futures: list[Any]) -> Iterator[Any]:
@@ -264,13 +254,12 @@ def _memory_limit() -> int:
 
 def lazy_arrays(predictions: BlockedPredictions, parts: Sequence[Any], specs: Mapping[str, Any]) -> dict[str, Any]:
     """One Dask array for each array in the results of all blocks."""
-    module, delayed = require("dask.array", "cluster"), require("dask", "cluster").delayed
-    pick = delayed(dict.__getitem__, pure=False)
+    module = require("dask.array", "cluster")
     arrays = {}
     for name, spec in specs.items():
         before, after = spec.shape[: spec.samples_axis], spec.shape[spec.samples_axis + 1 :]
         blocks = [
-            module.from_delayed(pick(part, name), (*before, n_samples, *after), spec.dtype)
+            module.from_delayed(part[0][name], (*before, n_samples, *after), spec.dtype)
             for part, n_samples in zip(parts, np.diff(predictions.edges).tolist(), strict=True)
         ]
         arrays[name] = module.concatenate(blocks, axis=spec.samples_axis)

@@ -59,59 +59,60 @@ class ArraySpec(NamedTuple):
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
 
-class _NpyFile:
-    """A .npy file that is filled by position: a map of a file on a full disk would end the interpreter."""
+def write_arrays(
+    target: Path, path: Path, specs: Mapping[str, ArraySpec], start: int, arrays: Mapping[str, Array]
+) -> None:
+    """Write the arrays of a block that begins at sample ``start`` into a result that any process has begun."""
+    with _partial_is_kept(target):
+        group = _open_group(path, "r+") if path.suffix == ".zarr" else None
+        for name, spec in specs.items():
+            values = np.asarray(arrays[name])
+            if group is None:
+                _write_npy(path / f"{name}.npy", spec, start, values)
+            else:
+                group[name][spec.part(slice(start, start + values.shape[spec.samples_axis]))] = values
 
-    def __init__(self, path: Path, spec: ArraySpec, *, fresh: bool) -> None:
-        self.spec = spec
-        if fresh:
-            with path.open("wb") as file:
-                header = {"descr": npy_format.dtype_to_descr(spec.dtype), "fortran_order": False, "shape": spec.shape}
-                npy_format.write_array_header_1_0(file, header)
-                file.truncate(file.tell() + spec.n_bytes)
-        self._file = path.open("r+b", buffering=0)
-        self._start = path.stat().st_size - spec.n_bytes
-        if self._start <= 0:
-            self._file.close()
-            raise ValueError(f"{path} was truncated")
 
-    def write(self, start: int, values: Array) -> None:
-        axis, n_samples = self.spec.samples_axis, self.spec.shape[self.spec.samples_axis]
-        row = self.spec.dtype.itemsize * int(np.prod(self.spec.shape[axis + 1 :], dtype=np.int64))
-        parts = values.reshape(-1, *values.shape[axis:])
-        for k, part in enumerate(parts):
-            view = np.ascontiguousarray(part, self.spec.dtype).data.cast("B")
-            position = self._start + (k * n_samples + start) * row
+def _write_npy(path: Path, spec: ArraySpec, start: int, values: Array) -> None:
+    """Write by position: a map of a file on a full disk would end the interpreter."""
+    axis = spec.samples_axis
+    row = spec.dtype.itemsize * int(np.prod(spec.shape[axis + 1 :], dtype=np.int64))
+    with path.open("r+b", buffering=0) as file:
+        first = os.fstat(file.fileno()).st_size - spec.n_bytes
+        for k, part in enumerate(values.reshape(-1, *values.shape[axis:])):
+            view = np.ascontiguousarray(part, spec.dtype).data.cast("B")
+            position = first + (k * spec.shape[axis] + start) * row
             while len(view):
-                written = os.pwrite(self._file.fileno(), view, position)
+                written = os.pwrite(file.fileno(), view, position)
                 view, position = view[written:], position + written
 
-    def flush(self) -> None:
-        os.fsync(self._file.fileno())
 
-    def close(self) -> None:
-        self._file.close()
-
-
-class _ZarrFile:
-    """An array of a Zarr group, one chunk per block."""
-
-    def __init__(self, group: Any, name: str, spec: ArraySpec, block_size: int, *, fresh: bool) -> None:
-        self.spec = spec
-        if fresh:
+def _create_arrays(path: Path, specs: Mapping[str, ArraySpec], block_size: int) -> None:
+    """Arrays of no content yet; those of a Zarr group have one chunk per block."""
+    path.mkdir()
+    group = _open_group(path, "a") if path.suffix == ".zarr" else None
+    for name, spec in specs.items():
+        if group is not None:
             chunks = [*spec.shape]
             chunks[spec.samples_axis] = min(block_size, chunks[spec.samples_axis])
             group.create_array(name, shape=spec.shape, chunks=tuple(chunks), dtype=spec.dtype)
-        self._array = group[name]
+            continue
+        with (path / f"{name}.npy").open("wb") as file:
+            header = {"descr": npy_format.dtype_to_descr(spec.dtype), "fortran_order": False, "shape": spec.shape}
+            npy_format.write_array_header_1_0(file, header)
+            file.truncate(file.tell() + spec.n_bytes)
 
-    def write(self, start: int, values: Array) -> None:
-        self._array[self.spec.part(slice(start, start + values.shape[self.spec.samples_axis]))] = values
 
-    def flush(self) -> None:
-        """Chunks are files that were written and closed."""
+def _are_whole(path: Path, specs: Mapping[str, ArraySpec]) -> bool:
+    """Whether arrays that were begun are there, with all their bytes."""
+    if path.suffix == ".zarr":
+        return is_zarr(path) and all(name in _open_group(path, "r") for name in specs)
+    files = {path / f"{name}.npy": spec.n_bytes for name, spec in specs.items()}
+    return all(file.is_file() and file.stat().st_size > n_bytes for file, n_bytes in files.items())
 
-    def close(self) -> None:
-        """Nothing is held open."""
+
+def _open_group(path: Path, mode: str) -> Any:
+    return require("zarr", "zarr", at_least=3).open_group(str(path), mode=mode)
 
 
 class BlockOutput:
@@ -141,7 +142,9 @@ class BlockOutput:
             self._place = end_of_links(self.target)
         self.folder = self._place.parent / f".{self._place.name}.partial"
         self.arrays_path = self.folder / ("arrays.zarr" if suffix == ".zarr" else "arrays")
-        self._job = {**job, "block_size": block_size, "arrays": {n: [*s.shape] for n, s in self.specs.items()}}
+        shapes = {name: [*spec.shape] for name, spec in self.specs.items()}
+        #: As it comes back from a JSON file.
+        self._job = json.loads(to_json({**job, "block_size": block_size, "arrays": shapes}))
         with storage_errors(self.target):
             self._lock = ProcessLock(
                 self._place.parent / f".{self._place.name}.lock", f"{self.target} is being written"
@@ -149,14 +152,12 @@ class BlockOutput:
             try:
                 self.blocks_done: int = self._read_progress() if resume else 0
                 if not self.blocks_done:
-                    self._start_anew()
-                self._finished: set[int] = set()
-                self._last_commit = time.monotonic()
-                self.place_of_arrays = self.arrays_path, self.specs, block_size
-                self._files = self._open(block_size)
+                    self._start_anew(block_size)
             except BaseException:
                 self._lock.release()
                 raise
+        self._finished: set[int] = set()
+        self._last_commit = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -167,11 +168,9 @@ class BlockOutput:
                 with suppress(OSError, ValueError):  # the error on its way out says what is wrong
                     self._commit()
         finally:
-            for file in self._files.values():
-                file.close()
             self._lock.release()
 
-    def _start_anew(self) -> None:
+    def _start_anew(self, block_size: int) -> None:
         if self.folder.exists():
             shutil.rmtree(self.folder)
         needed = sum(spec.n_bytes for spec in self.specs.values())
@@ -182,18 +181,7 @@ class BlockOutput:
                 "free; free some space or choose another directory."
             )
         self.folder.mkdir(mode=0o700)  # the result may replace a private one
-        self.arrays_path.mkdir()
-
-    def _open(self, block_size: int) -> dict[str, Any]:
-        """The arrays, new or as they were left."""
-        if not self.blocks_done:
-            return _open_arrays(self.arrays_path, self.specs, block_size, fresh=True)
-        try:
-            return _open_arrays(self.arrays_path, self.specs, block_size, fresh=False)
-        except (FileNotFoundError, KeyError, ValueError):
-            raise CorruptFileError(
-                f"{self.folder} lacks arrays that were written; leave resume=True out to start anew."
-            ) from None
+        _create_arrays(self.arrays_path, self.specs, block_size)
 
     def _read_progress(self) -> int:
         if not (self.folder / _PROGRESS).is_file():
@@ -203,19 +191,21 @@ class BlockOutput:
         done = content.get("blocks_done") if isinstance(content, dict) else None
         if type(done) is not int or not 0 <= done <= n_blocks:
             raise CorruptFileError(f"{self.folder / _PROGRESS} is damaged; leave resume=True out.")
-        if content.get("job") != _read_back(self._job):
+        if content.get("job") != self._job:
             raise ParameterError(
                 f"{self.folder} is the beginning of another result: {_difference(content.get('job'), self._job)}; "
                 "give the same input and options, or leave resume=True out to start anew."
+            )
+        if not _are_whole(self.arrays_path, self.specs):
+            raise CorruptFileError(
+                f"{self.folder} lacks arrays that were written; leave resume=True out to start anew."
             )
         return done
 
     def write(self, start: int, arrays: Mapping[str, Array]) -> None:
         """Write the arrays of a block that begins at sample ``start``."""
         self._lock.check()
-        with _partial_is_kept(self.target):
-            for name, file in self._files.items():
-                file.write(start, np.asarray(arrays[name]))
+        write_arrays(self.target, self.arrays_path, self.specs, start, arrays)
 
     def commit(self, block: int) -> None:
         """Remember that a block is written; on the disk, every few seconds, how many are, from the first."""
@@ -230,21 +220,21 @@ class BlockOutput:
     def _commit(self) -> None:
         """Bring what is written to the disk, and then how much it is."""
         self._lock.check()
-        for file in self._files.values():
-            file.flush()
+        self._flush()
         content = {"job": self._job, "blocks_done": self.blocks_done}
         write_atomically(self.folder / _PROGRESS, to_json(content).encode())
         self._last_commit = time.monotonic()
 
+    def _flush(self) -> None:
+        for path in self.arrays_path.glob("*.npy"):  # chunks of a store are files that were written and closed
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
     def finish(self, extra: Mapping[str, Array]) -> None:
         """Add small arrays, and give the result its name."""
         with _partial_is_kept(self.target):
-            for file in self._files.values():
-                file.flush()
-                file.close()
-        with _partial_is_kept(self.target):
-            suffix = self.target.suffix.lower()
-            result = self.arrays_path
+            self._flush()
+            result, suffix = self.arrays_path, self.target.suffix.lower()
             if suffix == ".zarr":
                 self._add_to_group(extra)
             else:
@@ -257,7 +247,7 @@ class BlockOutput:
             shutil.rmtree(self.folder)
 
     def _add_to_group(self, extra: Mapping[str, Array]) -> None:
-        group = require("zarr", "zarr", at_least=3).open_group(str(self.arrays_path), mode="a")
+        group = _open_group(self.arrays_path, "a")
         for name, values in extra.items():
             if values.dtype.kind in "US":
                 group.attrs[name] = values.tolist()
@@ -276,28 +266,6 @@ class BlockOutput:
                 with archive.open(entry, "w", force_zip64=True) as stream, file.open("rb") as numbers:
                     shutil.copyfileobj(numbers, stream, _COPY_BYTES)
         return path
-
-
-def _open_arrays(path: Path, specs: Mapping[str, ArraySpec], block_size: int, *, fresh: bool) -> dict[str, Any]:
-    if path.suffix != ".zarr":
-        return {name: _NpyFile(path / f"{name}.npy", spec, fresh=fresh) for name, spec in specs.items()}
-    group = require("zarr", "zarr", at_least=3).open_group(str(path), mode="a")
-    return {name: _ZarrFile(group, name, spec, block_size, fresh=fresh) for name, spec in specs.items()}
-
-
-def write_arrays(
-    path: Path, specs: Mapping[str, ArraySpec], block_size: int, start: int, arrays: Mapping[str, Array]
-) -> None:
-    """Write the arrays of a block into a result that another process has begun."""
-    with _partial_is_kept(path):
-        files = _open_arrays(path, specs, block_size, fresh=False)
-        try:
-            for name, file in files.items():
-                file.write(start, np.asarray(arrays[name]))
-                file.flush()
-        finally:
-            for file in files.values():
-                file.close()
 
 
 @contextmanager
@@ -332,15 +300,10 @@ def check_block_target(target: Any) -> Path:
     return path
 
 
-def _read_back(job: dict[str, Any]) -> Any:
-    """The job as it comes back from a JSON file: tuples are lists."""
-    return json.loads(to_json(job))
-
-
 def _difference(before: Any, now: dict[str, Any]) -> str:
     """The first entry in which two jobs differ."""
     before = before if isinstance(before, dict) else {}
-    name = next((name for name, value in _read_back(now).items() if before.get(name) != value), "the version")
+    name = next((name for name, value in now.items() if before.get(name) != value), "the version")
     return f"{name.replace('_', ' ')} was {shown(before.get(name))} and is {shown(now.get(name))}"
 
 
@@ -348,8 +311,7 @@ def read_arrays(path: Path) -> dict[str, Any]:
     """The arrays of a finished result: .npy files are mapped, Zarr arrays are read when they are sliced."""
     suffix = path.suffix.lower()
     if suffix == ".zarr":
-        group = require("zarr", "zarr", at_least=3).open_group(str(path), mode="r")
-        return dict(group.arrays())
+        return dict(_open_group(path, "r").arrays())
     if suffix == ".npz":
         with np.load(path) as archive:
             return {name: archive[name] for name in archive.files}

@@ -80,7 +80,6 @@ def map_blocks(
 def merge_blocks(
     predictions: BlockedPredictions,
     work: Callable[[Block], _Result],
-    merge: Callable[[_Result, _Result], _Result],
     report: Throughput | None = None,
     *,
     client: Any = None,
@@ -92,9 +91,22 @@ def merge_blocks(
 
     report = report or Throughput(None)
     report.begin(predictions)
-    total: _Result = merge_on_dask(predictions, work, merge, client, report)
+    total: _Result = merge_on_dask(predictions, work, client, report)
     predictions.check_unchanged()
     return total
+
+
+def merge(first: Any, second: Any) -> Any:
+    """Two results as one: entries of dictionaries by their keys, lists joined, states merged, numbers added.
+
+    None merges to None.
+    """
+    if isinstance(first, dict):
+        common = {key: merge(value, second[key]) for key, value in first.items() if key in second}
+        return {**first, **second, **common}
+    if first is None or second is None:
+        return None
+    return first.merge(second) if hasattr(first, "merge") else first + second
 
 
 def read_ahead(predictions: BlockedPredictions, numbers: Sequence[int], *, reuse: bool = False) -> Iterator[Block]:

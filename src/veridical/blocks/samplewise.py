@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -42,21 +42,15 @@ MOST_IN_MEMORY = 1 << 30
 Arrays = dict[str, Array]
 
 
-class Target(NamedTuple):
-    """Where results go and who computes them: what the public functions here have in common."""
-
-    out: Any = None
-    resume: bool = False
-    progress: Progress | None = None
-    client: Any = None
-
-
 def over_samples(
     predictions: BlockedPredictions,
     work: Callable[[Block], tuple[Arrays, Any]],
-    job: dict[str, Any],
-    target: Target,
-    report: Throughput,
+    report: Throughput | None = None,
+    *,
+    job: dict[str, Any] | None = None,
+    out: Any = None,
+    resume: bool = False,
+    client: Any = None,
 ) -> tuple[dict[str, Any], list[Any]]:
     """The arrays that ``work`` gives for all samples, put together, and what else it gives for each block.
 
@@ -65,28 +59,36 @@ def over_samples(
     empty, _ = work(predictions.empty_block())
     specs = {name: ArraySpec.of(array, predictions.n_samples) for name, array in empty.items()}
     work = partial(_without_warnings, work)  # those about sources were given for the empty block
-    out, resume, client = target.out, check_flag(target.resume, "resume"), target.client
-    if out is None:
-        if resume:
-            raise ParameterError("only a result that is written to a file can be continued; give out=.")
-        if client is not None:
-            raise ParameterError("workers write the result to a file; give out=.")
-        if predictions.reader.is_lazy:
-            from veridical.blocks.on_dask import delayed_results, lazy_arrays
+    check_flag(resume, "resume")
+    if out is not None:
+        return _to_file(predictions, work, report, specs, _output(predictions, out, specs, job, resume), client)
+    if resume or client is not None:
+        what = "only a result that is written to a file can be continued" if resume else "workers write to a file"
+        raise ParameterError(f"{what}; give out=.")
+    if predictions.reader.is_lazy:
+        from veridical.blocks.on_dask import delayed_results, lazy_arrays
 
-            return lazy_arrays(predictions, delayed_results(predictions, partial(_arrays_of, work)), specs), []
-        arrays = _allocate(specs)
-        rest = []
-        for number, (part, other) in map_blocks(predictions, work, report):
-            for name, spec in specs.items():
-                arrays[name][spec.part(predictions.samples_of(number))] = part[name]
-            rest.append(other)
-        return arrays, rest
-    check_outputs({"out": out}, predictions.files)
-    check_replaced_directory("out", out, predictions.files)
-    with BlockOutput(out, specs, {**_facts(predictions), **job}, predictions.block_size, resume=resume) as output:
+        return lazy_arrays(predictions, delayed_results(predictions, work), specs), []
+    arrays, rest = _allocate(specs), []
+    for number, (part, other) in map_blocks(predictions, work, report):
+        for name, spec in specs.items():
+            arrays[name][spec.part(predictions.samples_of(number))] = part[name]
+        rest.append(other)
+    return arrays, rest
+
+
+def _to_file(
+    predictions: BlockedPredictions,
+    work: Callable[[Block], tuple[Arrays, Any]],
+    report: Throughput | None,
+    specs: dict[str, ArraySpec],
+    output: BlockOutput,
+    client: Any,
+) -> tuple[dict[str, Any], list[Any]]:
+    """:func:`over_samples` into a file; workers write into it themselves."""
+    with output:
         in_tasks = client is not None or predictions.reader.is_lazy
-        write = partial(write_arrays, *output.place_of_arrays) if in_tasks else output.write
+        write = partial(write_arrays, output.target, output.arrays_path, specs) if in_tasks else output.write
         numbers, rest = range(output.blocks_done, predictions.n_blocks), []
         write_block = partial(_written, work, write)
         for number, other in map_blocks(predictions, write_block, report, numbers=numbers, client=client):
@@ -105,20 +107,20 @@ def _without_warnings(work: Callable[[Block], Any], block: Block) -> Any:
         return work(block)
 
 
-def _arrays_of(work: Callable[[Block], tuple[Arrays, Any]], block: Block) -> Arrays:
-    return work(block)[0]
-
-
 def _written(work: Callable[[Block], tuple[Arrays, Any]], write: Callable[..., None], block: Block) -> Any:
     arrays, other = work(block)
     write(block.start, arrays)
     return other
 
 
-def _facts(predictions: BlockedPredictions) -> dict[str, Any]:
-    """What a result is computed from, for a later run to compare."""
+def _output(
+    predictions: BlockedPredictions, out: Any, specs: dict[str, ArraySpec], job: dict[str, Any] | None, resume: bool
+) -> BlockOutput:
+    """Where a result is written, with what it is computed from, for a later run to compare."""
+    check_outputs({"out": out}, predictions.files)
+    check_replaced_directory("out", out, predictions.files)
     inputs = predictions.identity
-    return {
+    facts = {
         "veridical": __version__,
         "input": inputs,
         "files": [identity_of_path(file) for file in predictions.files if str(file.resolve()) != inputs[0]],
@@ -126,6 +128,7 @@ def _facts(predictions: BlockedPredictions) -> dict[str, Any]:
         "dtype": str(predictions.dtype),
         "kind": predictions.kind,
     }
+    return BlockOutput(out, specs, {**facts, **(job or {})}, predictions.block_size, resume=resume)
 
 
 def _allocate(specs: dict[str, ArraySpec]) -> Arrays:
@@ -191,8 +194,9 @@ def discover(
     bound = inspect.signature(discover_in_memory).bind(None, **options)
     described = {name: np.asarray(v).tolist() for name, v in bound.kwargs.items() if name != "n_threads"}
     job = {"function": "discover", "options": described}
-    target = Target(out, resume, progress, client)
-    arrays, _ = over_samples(blocked, partial(_discover, options), job, target, Throughput(progress, "truth discovery"))
+    report = Throughput(progress, "truth discovery")
+    how = {"job": job, "out": out, "resume": resume, "client": client}
+    arrays, _ = over_samples(blocked, partial(_discover, options), report, **how)
     truth = Truth(**{name: arrays[name] for name in _TRUTH if name in arrays})
     in_images = len(blocked.sample_shape) > 1 and isinstance(truth.probs, np.ndarray)
     return truth.in_shape(blocked.sample_shape) if in_images else truth
@@ -241,12 +245,13 @@ def consensus(
     check_flag(accuracy_preserving, "accuracy_preserving")
     skipping = AbsentSkipped(n_threads, missing)
     report = Throughput(progress, "sums of the consensus", 2)
-    gathered = merge_blocks(blocked, partial(_gather, skipping), _Gathered.merge, report, client=client)
-    sums = gathered.sums
-    if sums is None:  # a source is absent somewhere: sums about the means of all samples, in another pass
-        means = gathered.totals / np.maximum(gathered.n_present, 1.0)[:, None]
-        about = partial(_sums_about, means, skipping)
-        sums = merge_blocks(blocked, about, ConsensusSums.merge, Throughput(progress, "sums", 2), client=client)
+    gathered = merge_blocks(blocked, partial(_gather, skipping), report, client=client)
+    sums = gathered["sums"]
+    if sums is None:  # sums about the means of all samples, in another pass
+        means = gathered["totals"] / np.maximum(gathered["n_present"], 1.0)[:, None]
+        sums = merge_blocks(
+            blocked, partial(_sums_about, means, skipping), Throughput(progress, "sums", 2), client=client
+        )
     weights = weigh_sources(sums, n_threads)
     warn_of_camps(blocked.source_names, weights.camps)
 
@@ -256,29 +261,18 @@ def consensus(
         return {name: getattr(combined, name) for name in ConsensusVectors._fields[:3]} | camps, None
 
     options = {"accuracy_preserving": bool(accuracy_preserving), "missing": missing}
-    job, target = {"function": "consensus", "options": options}, Target(out, resume, progress, client)
-    arrays, _ = over_samples(blocked, work, job, target, Throughput(progress, "consensus", 2, 1))
+    how = {"job": {"function": "consensus", "options": options}, "out": out, "resume": resume, "client": client}
+    arrays, _ = over_samples(blocked, work, Throughput(progress, "consensus", 2, 1), **how)
     camps = tuple(arrays[f"camp_{k}"] for k in range(len(weights.camps)))
     vectors = ConsensusVectors(arrays["probs"], arrays["prediction"], arrays["distinct_sources"], camps)
     return consensus_with(weights, vectors, blocked.source_names)
 
 
-class _Gathered(NamedTuple):
-    """What a first pass knows of the sources: the sums, where none is ever absent, and what their means are made of."""
-
-    sums: ConsensusSums | None
-    n_present: Array
-    totals: Array
-
-    def merge(self, other: _Gathered) -> _Gathered:
-        both = self.sums is not None and other.sums is not None
-        sums = self.sums.merge(other.sums) if both else None  # type: ignore[union-attr, arg-type]
-        return _Gathered(sums, self.n_present + other.n_present, self.totals + other.totals)
-
-
-def _gather(skipping: AbsentSkipped, block: Block) -> _Gathered:
+def _gather(skipping: AbsentSkipped, block: Block) -> dict[str, Any]:
+    """The sums of a block, None where a source is absent, and what the means of the sources are made of."""
     sums, is_complete = gather_sums(SourcesInMemory(block.predictions, skipping))
-    return _Gathered(sums if is_complete else None, sums.n_samples, sums.means * sums.n_samples[:, None])
+    totals = sums.means * sums.n_samples[:, None]
+    return {"sums": sums if is_complete else None, "n_present": sums.n_samples, "totals": totals}
 
 
 def _sums_about(means: Array, skipping: AbsentSkipped, block: Block) -> ConsensusSums:
@@ -318,8 +312,9 @@ def apply_calibrator(
     blocked = _blocks_for(calibrator, predictions, kind, sources_axis)
     fitted: FittingData | None = getattr(calibrator, "fitting_data_", None)
     work = partial(_apply, calibrator, 0 if fitted is None else measured_samples(blocked.n_samples).step)
-    job, target = {"function": "apply", "calibrator": fingerprint(calibrator)}, Target(out, resume, progress, client)
-    arrays, measured = over_samples(blocked, work, job, target, Throughput(progress, f"apply {calibrator.name}"))
+    job = {"function": "apply", "calibrator": fingerprint(calibrator)}
+    how = {"job": job, "out": out, "resume": resume, "client": client}
+    arrays, measured = over_samples(blocked, work, Throughput(progress, f"apply {calibrator.name}"), **how)
     parts = [part for part in measured if part is not None]
     if fitted is not None and parts:
         groups = None if blocked.whole.groups is None else blocked.whole.groups[measured_samples(blocked.n_samples)]
@@ -360,7 +355,7 @@ def _predictor(name: str) -> Callable[[Calibrator, Any], Any]:
     def predict(calibrator: Calibrator, X: Any) -> Any:  # noqa: N803  scikit-learn's name
         blocked = _blocks_for(calibrator, X)
         work = partial(_predicted, calibrator, name)
-        arrays, _ = over_samples(blocked, work, {}, Target(), Throughput(None))
+        arrays, _ = over_samples(blocked, work)
         results = tuple(_in_images(blocked, array) for array in arrays.values())
         return results if name == "predict_all" else results[0]
 
