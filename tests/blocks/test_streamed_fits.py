@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from blocked_ensembles import BLOCK_MEMORY, labelled_ensemble
-from programs import veridical, veridical_in_process
+from programs import veridical_in_process
 
 import veridical as vd
 from veridical import errors, scale
@@ -188,7 +188,9 @@ class TestCommands:
 
     def test_report_in_blocks(self, blocked_files):
         source = (blocked_files / "probs.npy", "--labels", blocked_files / "labels.npy", "--block-memory", "128K")
-        done = veridical("report", *source, "--method", "temperature", "--out", blocked_files / "report.html")
+        done = veridical_in_process(
+            "report", *source, "--method", "temperature", "--out", blocked_files / "report.html"
+        )
         assert done.returncode == 0, done.stderr
         assert "samples, chosen at random" in done.stderr
 

@@ -46,21 +46,11 @@ class Block(NamedTuple):
     #: (n,) bits that a pass sets for its samples; None without any.
     marks: Any = None
 
-
-class BlockFacts(NamedTuple):
-    """Everything about a block but its numbers, which a worker reads itself."""
-
-    number: int
-    start: int
-    stop: int
-    facts: Predictions
-    marks: Any = None
-
-    def block(self, values: Array) -> Block:
-        """The block with its numbers (S, n, L)."""
-        predictions = self.facts.with_scores(values, slice(None))
+    def with_scores(self, scores: Array) -> Block:
+        """The block with its scores (S, n, L), where it was made without them."""
+        predictions = self.predictions.with_scores(scores, slice(None))
         predictions.first_sample = self.start
-        return Block(self.number, self.start, self.stop, predictions, self.marks)
+        return self._replace(predictions=predictions)
 
 
 class BlockedPredictions:
@@ -179,20 +169,18 @@ class BlockedPredictions:
                 f"{self.identity[0]} was changed while it was read; wait until it is complete and run again."
             )
 
-    def facts_of(self, number: int) -> BlockFacts:
-        """A block without its numbers."""
+    def without_scores(self, number: int) -> Block:
+        """A block with everything but its scores, which whoever works on it reads."""
         samples = self.samples_of(number)
         marks = None if self.marks is None else self.marks[samples]
-        return BlockFacts(
-            number, samples.start, samples.stop, self.whole.with_scores(self._no_scores(), samples), marks
-        )
+        return Block(number, samples.start, samples.stop, self._without_scores(samples), marks)
 
     def empty_block(self) -> Block:
         """A block without samples: what a function gives for it has the dtypes and the other axes of the result."""
-        return Block(0, 0, 0, self.whole.with_scores(self._no_scores(), slice(0, 0)))
+        return Block(0, 0, 0, self._without_scores(slice(0, 0)))
 
-    def _no_scores(self) -> Array:
-        return np.empty((self.n_sources, 0, self.n_classes), self.dtype)
+    def _without_scores(self, samples: slice) -> Predictions:
+        return self.whole.with_scores(np.empty((self.n_sources, 0, self.n_classes), self.dtype), samples)
 
     def in_memory(self, values: Array, samples: Any) -> Predictions:
         """The scores (S, n, L) of some samples with everything that is known of these samples."""
@@ -219,7 +207,7 @@ class BlockedPredictions:
         marks[samples] = 1
         holding = np.unique(np.searchsorted(self.edges, samples, side="right") - 1).tolist()
         parts = [values for _, values in map_blocks(self.with_marks(marks), _marked_values, numbers=holding)]
-        values = np.concatenate(parts, axis=1) if parts else self.empty_block().predictions.values
+        values = np.concatenate(parts or [self.empty_block().predictions.values], axis=1)
         return self.in_memory(values, samples)
 
     def blocks(self, first: int = 0, *, reuse: bool = False) -> Iterator[Block]:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from veridical._lazy import require
-from veridical.blocks.blocked import BlockedPredictions, BlockFacts, skeleton
+from veridical.blocks.blocked import Block, BlockedPredictions, skeleton
 from veridical.blocks.outputs import ArraySpec
 from veridical.blocks.passes import Throughput, merge
 from veridical.blocks.readers import Reader
 from veridical.errors import DtypeError, ParameterError, RechunkWarning, ShapeError, WorkerError, shown
 from veridical.predictions import Predictions
 from veridical.predictions.arrays import is_whole_number
-from veridical.predictions.validation import Array, check_integer
+from veridical.predictions.validation import Array, InputKind, check_integer
 
 #: So many results are merged by one task, in the order of the blocks.
 _FAN_IN = 8
@@ -52,7 +52,9 @@ class DaskReader(Reader):
         return np.asarray(compute(self.array[:, start:stop]))
 
 
-def open_dask_array(array: Any, labels: Any, kind: Any, sources_axis: int | None) -> BlockedPredictions:
+def open_dask_array(
+    array: Any, labels: Any, kind: InputKind | None, sources_axis: int | None, default_kind: InputKind | None
+) -> BlockedPredictions:
     """A Dask array (S, N, L) as blocked predictions: its chunks of samples are the blocks."""
     known: Predictions | None = getattr(array, _FACTS, None)
     if array.ndim != 3:
@@ -77,7 +79,7 @@ def open_dask_array(array: Any, labels: Any, kind: Any, sources_axis: int | None
         array = array.rechunk({0: -1, 2: -1})
     if known is None:
         values = skeleton(array.shape, np.dtype(array.dtype), "the Dask array")
-        known = Predictions(values, kind="probs" if kind is None else kind)
+        known = Predictions(values, kind=kind or default_kind or "probs")
     elif kind is not None and kind != known.kind:
         raise ParameterError(f"kind={shown(kind)} contradicts the Dask array, which holds {known.kind!r}.")
     in_memory = compute(labels) if hasattr(labels, "dask") else labels
@@ -216,7 +218,7 @@ def delayed_results(
     return [
         task(
             shared,
-            delayed(predictions.facts_of(number), pure=False, traverse=False),
+            delayed(predictions.without_scores(number), pure=False, traverse=False),
             reader.chunks[number] if isinstance(reader, DaskReader) else source,
             predictions.n_bytes // predictions.n_samples,
         )
@@ -224,10 +226,11 @@ def delayed_results(
     ]
 
 
-def run_block(work: Callable[..., Any], facts: BlockFacts, source: Array | Reader, bytes_per_sample: int) -> Any:
+def run_block(work: Callable[..., Any], block: Block, source: Array | Reader, bytes_per_sample: int) -> Any:
     """One task: check that the block fits, read it if it is in a file, and work on it."""
-    check_worker_memory(bytes_per_sample * (facts.stop - facts.start), facts.start, facts.stop)
-    return work(facts.block(source if isinstance(source, np.ndarray) else source.read(facts.start, facts.stop)))
+    check_worker_memory(bytes_per_sample * (block.stop - block.start), block.start, block.stop)
+    scores = source if isinstance(source, np.ndarray) else source.read(block.start, block.stop)
+    return work(block.with_scores(scores))
 
 
 def check_worker_memory(n_bytes: int, start: int, stop: int) -> None:

@@ -97,7 +97,7 @@ def open(
     if is_dask_array(path):
         from veridical.blocks.on_dask import open_dask_array
 
-        return open_dask_array(path, labels, kind, sources_axis)
+        return open_dask_array(path, labels, kind, sources_axis, default_kind)
     if isinstance(path, (str, os.PathLike)):
         return _open_file(as_path(path), labels, kind, sources_axis or 0, block_memory, default_kind)
     if isinstance(path, Predictions):
@@ -141,7 +141,7 @@ def _open_file(
                 raise ShapeError(f"{path} holds an array of shape {array.shape}; give (sources, samples, classes).")
             if sources_axis not in (0, 1):
                 raise ParameterError(
-                    f"sources_axis is {shown(sources_axis)}; in chunks that are read in blocks it is 0 or 1."
+                    f"sources_axis is {shown(sources_axis)}; in a {path.suffix} that is read in blocks it is 0 or 1."
                 )
     if (settle_kind(kind, contents.kind, path) or default_kind) == "binary":
         raise ParameterError(f"{path} holds probabilities of one class, which are not read in blocks; load them whole.")

@@ -120,9 +120,9 @@ def read_ahead(predictions: BlockedPredictions, numbers: Sequence[int], *, reuse
     memories = [reader.allocate(predictions.block_size) for _ in range(2)] if reuse else []
 
     def fetch(place: int) -> Block:
-        facts = predictions.facts_of(numbers[place])
-        memory = memories[place % 2][:, : facts.stop - facts.start] if reuse else None
-        return facts.block(reader.read(facts.start, facts.stop, memory))
+        block = predictions.without_scores(numbers[place])
+        memory = memories[place % 2][:, : block.stop - block.start] if reuse else None
+        return block.with_scores(reader.read(block.start, block.stop, memory))
 
     with ThreadPoolExecutor(1, thread_name_prefix="reader") as pool:
         ahead: Future[Block] = pool.submit(fetch, 0)

@@ -317,8 +317,9 @@ def apply_calibrator(
     arrays, measured = over_samples(blocked, work, Throughput(progress, f"apply {calibrator.name}"), **how)
     parts = [part for part in measured if part is not None]
     if fitted is not None and parts:
-        groups = None if blocked.whole.groups is None else blocked.whole.groups[measured_samples(blocked.n_samples)]
-        warn_about_difference(fitted, FittingData.of_measurements(np.concatenate(parts, axis=1), groups))
+        values = np.concatenate([values for values, _ in parts], axis=1)
+        groups = None if blocked.groups is None else np.concatenate([groups for _, groups in parts])
+        warn_about_difference(fitted, FittingData.of_measurements(values, groups))
     probs, confidence, prediction = (_in_images(blocked, arrays[name]) for name in _CALIBRATED)
     labels = None if blocked.labels is None else _in_images(blocked, blocked.labels)
     facts = blocked.class_names, blocked.files, blocked.sample_ids, blocked.groups
@@ -328,14 +329,13 @@ def apply_calibrator(
 _CALIBRATED = ("probs", "confidence", "prediction")
 
 
-def _apply(calibrator: Calibrator, step: int, block: Block) -> tuple[Arrays, Array | None]:
-    """Calibrated predictions, and measurements of every ``step``-th sample of the whole that is in the block."""
+def _apply(calibrator: Calibrator, step: int, block: Block) -> tuple[Arrays, Any]:
+    """Calibrated predictions; measurements and groups of every ``step``-th sample of the whole that is in the block."""
     arrays = dict(zip(_CALIBRATED, calibrated_arrays(calibrator, block.predictions), strict=True))
     if not step or not len(range(-block.start % step, block.stop - block.start, step)):
         return arrays, None
-    return arrays, measure(
-        block.predictions.select(samples=slice(-block.start % step, None, step)), calibrator.n_threads
-    )
+    part = block.predictions.select(samples=slice(-block.start % step, None, step))
+    return arrays, (measure(part, calibrator.n_threads), part.groups)
 
 
 def _blocks_for(
