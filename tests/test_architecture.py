@@ -219,7 +219,7 @@ COMPARED_NAMES = {
     "calibrate.base": 3,
     "combine.in_memory": 1,
     "ensemble.calibrated_ensemble": 1,
-    "evaluation.choice": 4,
+    "evaluation.choice": 2,
     "evaluation.engine": 1,
     "export.combining": 6,
     "report.html_page": 4,

@@ -152,7 +152,7 @@ class Situation:
         return [
             (combine, name)
             for combine, name in pairs
-            if name != "auto"
+            if not hasattr(calibrators()[name], "fit_with_engine")  # which chooses itself
             and (few_classes or name != "matrix")
             and not (self.sources_change and COMBINERS[combine].needs_labels)
         ]
@@ -295,7 +295,8 @@ def fit_log_pool_or_better(predictions: Predictions, random_state: RandomState, 
     from veridical.evaluation.engine import Engine
 
     engine = Engine(predictions)
-    pairs = [pair for pair in LOG_POOL_AND_OTHERS if not few or pair in (*_LOG_POOL.usual, ("mean", "identity"))]
+    without_calibration, *others = LOG_POOL_AND_OTHERS
+    pairs = [without_calibration, *(_LOG_POOL.usual if few else others)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)  # sources that are always right are not a fault
         chosen = fit_chosen(engine, pairs, _LOG_POOL, random_state=random_state)
