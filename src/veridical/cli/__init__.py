@@ -21,7 +21,7 @@ from veridical._names import printable
 #: Exit codes: the output cannot be written or the program has a bug; bad input; Ctrl-C.
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
-#: What is printed where the terminal's encoding lacks a character; of all others, the escape sequence.
+#: Printed where the terminal's encoding lacks a character; of all others, the escape sequence is.
 _SUBSTITUTES = {"±": "+-", "→": "->", "–": "-", "─": "-", "━": "-", "…": "...", "×": "x", "↑": "^", "↓": "v"}
 
 

@@ -1,4 +1,4 @@
-"""What every command prints: text and tables, or JSON, on stdout; progress on stderr."""
+"""Output of commands: text and tables, or JSON, on stdout; progress on stderr."""
 
 from __future__ import annotations
 

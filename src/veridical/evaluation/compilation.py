@@ -33,7 +33,7 @@ _DTYPES = ("float32", "float64")
 
 @dataclass(frozen=True)
 class CompiledKernels(TableResult):
-    """What :func:`compile_kernels` did.
+    """The result of :func:`compile_kernels`.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def compile_kernels(*, everything: bool = False, progress: Progress | None = Non
 
     Examples
     --------
-    What is on disk already is found there:
+    Kernels that are on disk already are counted apart:
 
     >>> from veridical import evaluation
     >>> kernels = evaluation.compile_kernels()
@@ -154,7 +154,7 @@ def _apply(predictions: Predictions) -> None:
 
 
 def _apply_to_one_sample(fitted: Identity) -> None:
-    """What :meth:`veridical.calibrate.Calibrator.load_kernels` loads."""
+    """Use the kernels that :meth:`veridical.calibrate.Calibrator.load_kernels` loads."""
     n_sources, n_classes = fitted.n_sources_, fitted.n_classes_
     sample = np.full((n_sources, 1, n_classes), 0.4 / (n_classes - 1))
     sample[:, :, 0] = 0.6

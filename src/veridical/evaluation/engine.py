@@ -121,7 +121,7 @@ class Engine:
         return group_codes(self.predictions.groups, self.predictions.n_samples)
 
     def expect(self, methods: Iterable[Method | None]) -> None:
-        """Say which methods are to come: if truth discovery is among them, the mean is taken from the same pass."""
+        """Prepare for these methods: if truth discovery is among them, the mean is taken from the same pass."""
         self.in_memory.expects_truth = any(
             method is not None and COMBINERS[method.combiner].discovers_truth for method in methods
         )

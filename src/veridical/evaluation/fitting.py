@@ -73,7 +73,7 @@ class Calibration(TableResult):
 
     @property
     def chosen(self) -> str | None:
-        """What "auto" chose, as "method on combine"."""
+        """The choice of "auto", as "method on combine"."""
         return _choice_of(self.calibrator)
 
     def to_dict(self) -> dict[str, Any]:

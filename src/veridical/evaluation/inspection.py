@@ -1,4 +1,4 @@
-"""What an ensemble's sources are like: accuracy, reliability, agreement, and what looks wrong."""
+"""Accuracy, reliability and agreement of an ensemble's sources, with notes on what looks wrong."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ MEMBERS = "members"
 
 @dataclass(frozen=True)
 class Method:
-    """What turns sources into distributions: a combiner, and a calibrator on top of it where there is one.
+    """A way from sources to distributions: a combiner, and a calibrator on top of it where there is one.
 
     Attributes
     ----------

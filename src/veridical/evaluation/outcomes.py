@@ -17,7 +17,7 @@ Indices = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What one method gives for the scored samples, and how it compares with their labels.
+    """Predictions of one method for the scored samples, compared with their labels.
 
     Attributes
     ----------

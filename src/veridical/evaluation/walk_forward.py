@@ -178,7 +178,7 @@ def ranks_of_periods(periods: Array, order: PeriodOrder) -> Indices:
 
 
 def _keys_of(texts: list[str]) -> list[Any] | None:
-    """What the texts are ordered by, or None if they have no form in common."""
+    """Sort keys of the texts, or None if they have no form in common."""
     for pattern, key in _FORMS:
         matches = [pattern.fullmatch(text.strip()) for text in texts]
         if all(matches):

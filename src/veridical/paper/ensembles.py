@@ -76,7 +76,7 @@ class EnsembleName:
 
     @property
     def mean_method(self) -> str:
-        """What the paper calls the mean of these sources: DE, or SE for snapshots."""
+        """The paper's name for the mean of these sources: DE, or SE for snapshots."""
         return "SE" if self.ensemble == "snapshot" else "DE"
 
     def __str__(self) -> str:

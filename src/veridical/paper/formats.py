@@ -208,7 +208,7 @@ FORMATS: dict[str, Callable[[PaperTable], str]] = {
     "latex": to_latex,
     "json": table_to_json,
 }
-#: What a file of each format is called.
+#: Format -> the extension of its files.
 SUFFIXES = {"terminal": ".txt", "markdown": ".md", "csv": ".csv", "latex": ".tex", "json": ".json"}
 
 

@@ -46,13 +46,13 @@ _FIGURES = {
 }
 #: The number of updates that the authors' program makes.
 AUTHORS_UPDATES = 6
-#: What is computed for every ensemble: two kinds of tables, two kinds of figures.
+#: Steps for every ensemble: two kinds of tables, two kinds of figures.
 _STAGES = 4
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the numbers of a whole run.
+    """Parameters of a whole run.
 
     Attributes
     ----------

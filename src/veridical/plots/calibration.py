@@ -46,7 +46,7 @@ def outcomes_and_probs(y_true: Any, probs: Any) -> tuple[Any, Any]:
 
 @runtime_checkable
 class ReliabilityBins(Protocol):
-    """What a reliability diagram shows: a ReliabilityCurve, or a panel of a report."""
+    """The bins of a reliability diagram: a ReliabilityCurve, or a panel of a report."""
 
     @property
     def edges(self) -> Sequence[float]: ...

@@ -310,7 +310,7 @@ def _density_role(count: int, most: int) -> str | None:
 
 @styled
 def source_value(value: Any, *, ax: Axes | None = None) -> Axes:
-    """What the mean loses in NLL without each source, with 95% intervals; to the left of zero it gains.
+    """The NLL that the mean loses without each source, with 95% intervals; to the left of zero it gains.
 
     Parameters
     ----------

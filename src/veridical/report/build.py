@@ -167,7 +167,7 @@ same label as the mean for 75.0% of the samples.'
 
 
 def finish_report(data: ReportData, out: str | os.PathLike[str] | None, progress: Progress | None) -> Report:
-    """The page of a report, written to ``out`` if that is given."""
+    """The page of a report, written to ``out`` unless that is None."""
     report = Report(data, render_html(data))
     if out is not None:
         report.save(out)

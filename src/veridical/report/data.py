@@ -1,4 +1,4 @@
-"""What a report shows, as numbers."""
+"""The numbers that a report shows."""
 
 from __future__ import annotations
 

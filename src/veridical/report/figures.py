@@ -119,7 +119,7 @@ def draw_sources(data: ReportData) -> Drawing:
 
 
 def draw_source_value(data: ReportData) -> Drawing:
-    """What the mean loses without each source."""
+    """The loss of the mean without each source."""
     value = data.inspection.value
     assert value is not None
     longest = max(len(shortened(source.name, 18)) for source in value.sources)

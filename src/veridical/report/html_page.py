@@ -62,7 +62,7 @@ PAGE_COLOURS = {
     "bad": ("#b8432b", "#ef8e75"),
     "unknown": ("#596273", "#a6aebc"),
 }
-#: What could end a script element or start another; inside JSON strings the escapes mean the same.
+#: Characters that could end a script element or start another; inside JSON strings the escapes mean the same.
 _UNSAFE_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 

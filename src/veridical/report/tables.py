@@ -109,7 +109,7 @@ def _effect(effect: Effect, scale: float, digits: int) -> Cell:
 
 
 def source_value_table(value: SourceValues) -> Table:
-    """What each source is worth to the mean."""
+    """The value of each source to the mean."""
     rows = []
     for s, source in enumerate(value.sources):
         without, points = source.nll_without, source.accuracy_without

@@ -55,7 +55,7 @@ def _subject(n_sources: int) -> str:
 
 
 def calibration_sentence(evaluation: Evaluation, method: str, title: str) -> str:
-    """What the mean is like, and what the method does to it; ``title`` is the method's name."""
+    """The calibration of the mean, and the effect of the method; ``title`` is the method's name."""
     subject, alone = _subject(evaluation.data.n_sources), method == "mean"
     before, after = evaluation["mean"], evaluation[method]
     row, new = before.summary["ece"], after.summary["ece"]
