@@ -6,6 +6,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pytest
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -49,6 +51,7 @@ def dead_links(site):
     return dead
 
 
+@pytest.mark.slow
 def test_site_builds_without_warnings_or_dead_links(tmp_path):
     """One build, because it takes a while: no warning, no dead link, and nothing that other hosts must serve."""
     done = subprocess.run(

@@ -43,6 +43,7 @@ def run(arguments, cache, **options):
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, **options)
 
 
+@pytest.mark.slow
 def test_compiled_kernels_are_found(tmp_path, rng):
     cache, paths = tmp_path / "cache", []
     compiled = json.loads(run(["-m", "veridical", "compile", "--json"], cache, check=True).stdout)

@@ -81,6 +81,7 @@ def test_compile_takes_the_module(networks, batches, new_inputs):
         np.testing.assert_allclose(compiled(inputs).numpy(), ensemble(inputs).numpy(), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")  # of torch.jit, which the code generator imports
 @pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="no C++ compiler on this machine")
 def test_compile_takes_the_module_with_its_default_backend(networks, batches, new_inputs):
