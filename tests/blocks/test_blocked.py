@@ -101,13 +101,6 @@ class TestBlocks:
         kept = list(opened.blocks())
         assert np.array_equal(np.concatenate([block.predictions.values for block in kept], axis=1), blocked_ensemble[0])
 
-    def test_take_reads_chosen_samples(self, blocked_ensemble, blocked_files):
-        opened = scale.open(blocked_files / "probs.npy", blocked_files / "labels.npy", block_memory=BLOCK_MEMORY)
-        samples = np.array([0, 3, 1500, 2999])
-        taken = opened.take(samples)
-        assert np.array_equal(taken.values, blocked_ensemble[0][:, samples])
-        assert np.array_equal(taken.labels, blocked_ensemble[1][samples])
-
 
 class TestChangedFile:
     def test_truncated_file_is_an_error(self, blocked_files):

@@ -172,11 +172,12 @@ def test_labels_in_another_order_are_noticed(blocked_ensemble):
 
 
 def test_fitted_calibrators_are_scored_as_they_are(pair):
-    probs, labels = labelled_ensemble(500, seed=1)
-    fitted = vd.Temperature().fit(probs, labels)
+    fitted = vd.Temperature().fit(pair[0])
     fitted.temperature_ = 3.0
     whole, blocked = both(pair, lambda p: vd.evaluate(p, methods=[fitted], floors=False))
     assert blocked.methods[0].summary["nll"].value == pytest.approx(whole.methods[0].summary["nll"].value, abs=1e-9)
+    assert blocked.notes == whole.notes
+    assert "was fitted on these very samples" in whole.notes[0]
 
 
 class TestDaskArrays:

@@ -115,13 +115,6 @@ class TestApply:
         assert np.array_equal(fitted.predict_proba(opened), blocked.probs)
         assert np.array_equal(fitted.predict_confidence(opened), blocked.confidence)
 
-    def test_written_result_is_read_by_load(self, opened, calibrator, tmp_path):
-        for target in ("result.zarr", "result.npz"):
-            written = scale.apply_calibrator(calibrator, opened, out=tmp_path / target)
-            loaded = vd.load(tmp_path / target)
-            assert np.array_equal(loaded.values[0], written.probs[:])
-            assert np.array_equal(loaded.labels, opened.labels)
-
     @pytest.mark.parametrize("target", TARGETS)
     def test_link_and_mode_of_the_result_are_kept(self, opened, calibrator, tmp_path, target):
         (tmp_path / "results" / "data").mkdir(parents=True)

@@ -19,13 +19,14 @@ from veridical.blocks.on_dask import check_client
 from veridical.blocks.opening import as_blocked
 from veridical.blocks.passes import Throughput, merge_blocks
 from veridical.calibrate import Calibrator
+from veridical.calibrate.fitting_data import measured_samples
 from veridical.errors import AbsentSourceWarning, ParameterError, SubsampleWarning
 from veridical.evaluation.engine import Engine, Shared, Split
 from veridical.evaluation.evaluating import DEFAULT_METHODS, Evaluation, MethodScores
 from veridical.evaluation.facts import DataFacts, warn_of_absent
 from veridical.evaluation.fitting import Calibration, resolve_calibrator
 from veridical.evaluation.methods import Method, resolve_method, resolve_methods
-from veridical.evaluation.notes import label_counts, label_order_note, source_counts
+from veridical.evaluation.notes import in_sample_notes, label_counts, label_order_note, source_counts
 from veridical.metrics import SUMMARY_METRICS, CalibrationState, Summary
 from veridical.metrics.groups import group_codes
 from veridical.metrics.sample import Labels, Sample
@@ -240,7 +241,7 @@ def _run(
         protocol="held-out half" if calibrators else "all samples",
         random_state=random_state,
         versions=versions(),
-        notes=_notes(blocked, rows, client),
+        notes=_notes(blocked, rows, methods, client),
     )
     return evaluation, fits
 
@@ -255,14 +256,20 @@ def _codes(blocked: BlockedPredictions) -> Array | None:
     return codes
 
 
-def _notes(blocked: BlockedPredictions, rows: Sequence[MethodScores], client: Any) -> tuple[str, ...]:
-    """Notes that make the figures doubtful; another pass follows only where accuracy may be that of chance."""
-    labels = blocked.labels[blocked.labels != UNKNOWN]
-    most_frequent = np.bincount(labels).max() / len(labels)  # chance is not above this
+def _notes(
+    blocked: BlockedPredictions, rows: Sequence[MethodScores], methods: Sequence[Method | None], client: Any
+) -> tuple[str, ...]:
+    """Notes that make the figures doubtful; samples are read again only where there may be one."""
+    known = np.flatnonzero(blocked.labels != UNKNOWN)
+    notes: list[str] = []
+    most_frequent = np.bincount(blocked.labels[known]).max() / len(known)  # chance is not above this
     best = max((row.summary["accuracy"].value for row in rows), default=1.0)
-    if best > most_frequent + 4 * np.sqrt(most_frequent * (1 - most_frequent) / len(labels)):
-        return ()
-    return label_order_note(*merge_blocks(blocked, _label_counts, client=client).values())
+    if best <= most_frequent + 4 * np.sqrt(most_frequent * (1 - most_frequent) / len(known)):
+        notes += label_order_note(*merge_blocks(blocked, _label_counts, client=client).values())
+    if any(method is not None and method.fitted is not None for method in methods):
+        measured = blocked.take(known[measured_samples(len(known))])
+        notes += in_sample_notes(Engine(measured), methods)
+    return tuple(notes)
 
 
 def _label_counts(block: Block) -> dict[int, Any]:

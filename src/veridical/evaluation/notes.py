@@ -31,14 +31,18 @@ _ROUNDING = 1e-6
 
 def notes_on(engine: Engine, methods: Sequence[Method | None]) -> tuple[str, ...]:
     """Everything to know about an evaluation of these methods."""
+    return *label_order_notes(engine), *in_sample_notes(engine, methods)
+
+
+def in_sample_notes(engine: Engine, methods: Sequence[Method | None]) -> list[str]:
+    """Which fitted calibrators are scored on the samples of their fit."""
     fitted = [method for method in methods if method is not None and method.fitted is not None]
-    in_sample = [
+    return [
         f"{method.title} was fitted on these very samples: its figures are in-sample, and new samples will show worse "
         "ones."
         for method in fitted
         if method.fitted is not None and _was_fitted_on(method.fitted, engine)
     ]
-    return *label_order_notes(engine), *in_sample
 
 
 def label_order_notes(engine: Engine) -> tuple[str, ...]:
