@@ -44,7 +44,7 @@ PACKAGES = {
     "data": {"predictions"},
     "evaluation": {"_kernels", "predictions", "combine", "metrics", "calibrate"},
     "jury": {"predictions", "combine", "metrics", "evaluation"},
-    "export": {"backends", "predictions", "combine", "calibrate"},
+    "export": {"predictions", "combine", "calibrate"},
     "torch": {"backends", "predictions", "combine", "metrics", "calibrate"},
     "ensemble": {"predictions", "combine", "calibrate", "evaluation"},
     "plots": {"predictions", "combine", "metrics", "evaluation"},

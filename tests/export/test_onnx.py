@@ -17,7 +17,6 @@ from veridical.cli import run as run_command
 from veridical.combine import COMBINERS
 from veridical.errors import ExportError, FileFormatError, ParameterError, StorageError, UnfittedError
 from veridical.export import make_onnx
-from veridical.export.methods import FORMULAS
 
 #: Agreement of onnxruntime with the library, for every sample.
 TOLERANCE = 1e-5
@@ -96,8 +95,21 @@ def test_every_combiner_agrees_on_real_predictions(name, combine):
     assert_agreement(calibrator, probs)
 
 
-def test_every_method_has_a_formula():
-    assert set(FORMULAS) == set(NAMES) - {"auto"}
+class Unusual(vd.calibrate.Calibrator):
+    name = "unusual"
+    summary = "A formula with a function that graphs do not have."
+
+    def _fit(self, combined, labels):
+        """Nothing to fit."""
+
+    def formula(self, xp, combined):
+        return xp.tanh(combined.confidence)
+
+
+def test_functions_without_an_operator_are_named(rng):
+    fitted = Unusual().fit(*labelled_ensemble(rng))
+    with pytest.raises(ExportError, match=r"uses xp\.tanh, for which ONNX models have no operator here"):
+        make_onnx(fitted)
 
 
 def test_auto_exports_what_it_chose(rng):

@@ -10,19 +10,20 @@ import numpy as np
 
 from veridical._atomic import as_path, write_atomically
 from veridical._version import __version__
-from veridical.backends.namespace import LABEL_MARGIN
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.registry import check_calibrator
+from veridical.combine.sources import check_scores
 from veridical.errors import ExportError, FileFormatError
-from veridical.export.combining import CombinedSources, Sources, combine, project
-from veridical.export.graph import IR_VERSION, OPSET, Graph, Tensor
-from veridical.export.inputs import axes_of, read_input
-from veridical.export.methods import FORMULAS
+from veridical.export.graph import Graph, GraphArray
+from veridical.predictions.sums import SUM_TOLERANCE, tolerance_of
 from veridical.predictions.validation import check_choice
 
 DTYPES = ("float32", "float64")
 #: The largest file that the format's encoding can hold, and some room.
 _MOST_BYTES = 2**31 - 2**20
+_NAMES = ("samples", "sources", "classes")
+#: Where samples, sources and classes are among the axes of an input, by the axis of its sources.
+_PLACES = {0: (1, 0, 2), 1: (0, 1, 2), 2: (0, 2, 1)}
 
 
 def check_onnx_target(path: str | os.PathLike[str]) -> Path:
@@ -105,34 +106,37 @@ def make_onnx(calibrator: Calibrator, *, dtype: str = "float32") -> Any:
     check_choice(dtype, DTYPES, "dtype")
     check_calibrator(calibrator).check_fitted()
     chosen = calibrator.fitted_calibrator
-    _check_exportable(calibrator, chosen)
-    graph = Graph(chosen.n_classes_)
-    onnx = graph.onnx
-    n_sources, kind_of_input, axes = chosen.n_sources_, calibrator.kind_of_arrays, axes_of(calibrator)
-    scores = read_input(graph, "predictions", axes, dtype)
-    sources = Sources(graph, scores, kind_of_input, n_sources, dtype, skip_missing=calibrator.missing == "skip")
-    combined = combine(chosen.combiner_, sources)
-    probs, confidence, label = _results(chosen, combined)
+    calibrator.check_parameters()
+    if chosen.combine != chosen.combiner_.name:
+        raise ExportError(
+            f"combine was set to {chosen.combine!r} after a fit with {chosen.combiner_.name!r}; fit again."
+        )
+    graph, axes = Graph(), axes_of(calibrator)
+    n_sources, n_classes, kind = chosen.n_sources_, chosen.n_classes_, calibrator.kind_of_arrays
+    sizes = {"samples": None, "sources": n_sources, "classes": n_classes}
+    scores = GraphArray(graph, "predictions", tuple(sizes[axis] for axis in axes), dtype)
+    sources, valid = check_scores(
+        graph,
+        as_sources(scores, axes),
+        "probs" if kind == "binary" else kind,
+        calibrator.missing,
+        _tolerance(n_classes),
+        traced=True,
+        bits=scores.dtype.itemsize * 8,
+    )
+    combined = chosen.combiner_.combine_arrays(sources)
+    combined.dtype = scores.dtype  # in which labels must lead
+    probs, confidence, label = chosen.predict_combined(combined)
     # What the calibrator would refuse has no result.
-    nothing = float("nan")
-    probs, confidence = probs.where(sources.valid, nothing), confidence.where(sources.valid, nothing)
-    label = label.where(sources.valid, graph.constant(-1, "int64"))
-    kind = getattr(onnx.TensorProto, "FLOAT" if dtype == "float32" else "DOUBLE")
-    info = onnx.helper.make_tensor_value_info
-    results = {"probs": probs.cast(dtype), "confidence": confidence.squeeze(1).cast(dtype), "label": label.squeeze(1)}
-    nodes = [*graph.nodes, *(onnx.helper.make_node("Identity", [t.name], [name]) for name, t in results.items())]
-    outputs = [
-        info("probs", kind, ["samples", chosen.n_classes_]),
-        info("confidence", kind, ["samples"]),
-        info("label", onnx.TensorProto.INT64, ["samples"]),
-    ]
-    size: dict[str, int | str] = {"samples": "samples", "sources": n_sources, "classes": chosen.n_classes_}
-    inputs = [info("predictions", kind, [size[axis] for axis in axes])]
-    body = onnx.helper.make_graph(nodes, "veridical", inputs, outputs, graph.constants)
-    model = onnx.helper.make_model(
-        body,
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
+    outputs = {
+        "probs": graph.where(valid[:, None], probs, np.nan),
+        "confidence": graph.where(valid, graph.astype(confidence, scores.dtype), np.nan),
+        "label": graph.where(valid, label, -1),
+    }
+    shape = ["samples" if size is None else size for size in scores.shape]
+    model = graph.model(
+        [graph.onnx.helper.make_tensor_value_info(scores.name, graph.kind(scores.dtype), shape)],
+        outputs,
         producer_name="veridical",
         producer_version=__version__,
         doc_string=f"{chosen.name} on {chosen.combine}: calibrated probabilities from {n_sources} sources.",
@@ -140,46 +144,39 @@ def make_onnx(calibrator: Calibrator, *, dtype: str = "float32") -> Any:
     facts = {
         "method": chosen.name,
         "combine": chosen.combine,
-        "kind": kind_of_input,
+        "kind": kind,
         "axes": ", ".join(axes),
         "missing": calibrator.missing,
     }
     if chosen.source_names_ is not None:
         facts["source_names"] = "\n".join(chosen.source_names_)
-    onnx.helper.set_model_props(model, facts)
-    onnx.checker.check_model(model)
+    graph.onnx.helper.set_model_props(model, facts)
+    graph.onnx.checker.check_model(model)
     return model
 
 
-def _check_exportable(calibrator: Calibrator, chosen: Calibrator) -> None:
-    calibrator.check_parameters()
-    if chosen.combine != chosen.combiner_.name:
+def axes_of(calibrator: Calibrator) -> tuple[str, ...]:
+    """The names of the input's axes, in their order."""
+    places = _PLACES[calibrator.sources_axis]
+    if calibrator.kind_of_arrays != "binary":
+        return tuple(_NAMES[place] for place in places)
+    if calibrator.sources_axis == 2:
         raise ExportError(
-            f"combine was set to {chosen.combine!r} after a fit with {chosen.combiner_.name!r}; fit again."
+            "binary scores have two axes, (sources, samples), and this calibrator has sources_axis=2; use "
+            "set_params(sources_axis=0)."
         )
-    if chosen.name not in FORMULAS:
-        raise ExportError(f"{chosen.name} has no ONNX export; the methods that have one are: {', '.join(FORMULAS)}.")
+    return tuple(_NAMES[place] for place in places[:2])
 
 
-def _results(calibrator: Calibrator, combined: CombinedSources) -> tuple[Tensor, Tensor, Tensor]:
-    """Distributions (N, L), confidences (N, 1) and labels (N, 1)."""
-    result = FORMULAS[calibrator.name](calibrator, combined)
-    if not calibrator.whole_vectors:
-        return _full_vectors(combined, result.at_most(1.0 - LABEL_MARGIN)), result, combined.label
-    probs, label, winner = result.normalised(), combined.label, combined.winner
-    if calibrator.keeps_labels:
-        probs = project(probs, winner, LABEL_MARGIN)
-    else:
-        label = probs.argmax(1)
-        winner = combined.sources.mask(label)
-    return probs, probs.where(winner, 0.0).sum(1).at_most(1.0), label
+def as_sources(scores: GraphArray, axes: tuple[str, ...]) -> GraphArray:
+    """The input as (sources, samples, classes) in float64; without classes it is that of the second."""
+    graph, order = scores.graph, tuple(axes.index(axis) for axis in ("sources", "samples", "classes") if axis in axes)
+    scores = scores if order == tuple(sorted(order)) else graph.permute(scores, order)
+    if "classes" not in axes:
+        scores = graph.stack([1.0 - scores, scores], axis=2)  # in the precision of the input, as everywhere
+    return graph.astype(scores, graph.float64)
 
 
-def _full_vectors(combined: CombinedSources, confidence: Tensor) -> Tensor:
-    """The label has ``confidence`` and the other classes share the rest as they did, or equally if they are all 0."""
-    graph = confidence.graph
-    others = graph.constant(0.0).where(combined.winner, combined.probs)
-    equal = graph.constant(0.0).where(combined.winner, np.ones(graph.n_classes))
-    others = others.where(others.sum(1) > 0.0, equal)
-    probs = confidence.where(combined.winner, others.normalised() * (1.0 - confidence))
-    return project(probs.normalised(), combined.winner, LABEL_MARGIN)
+def _tolerance(n_classes: int) -> float:
+    """How far from one a sum may be: that of the coarsest precision, as numbers may have been stored in any."""
+    return max(tolerance_of(np.dtype(np.float64), n_classes, name) for name in SUM_TOLERANCE)
