@@ -40,6 +40,12 @@ def smoothed_votes(rng, n_samples):
     return np.where(np.eye(N_CLASSES, dtype=bool)[chosen], 0.7, 0.1), labels
 
 
+def single_votes(rng, n_samples):
+    """The same in single precision, whose rounding scatters more."""
+    probs, labels = smoothed_votes(rng, n_samples)
+    return probs.astype(np.float32), labels
+
+
 def one_hot(rng, n_samples):
     chosen, labels = votes(rng, n_samples)
     return np.eye(N_CLASSES)[chosen], labels
@@ -71,7 +77,20 @@ def confident_floats(rng, n_samples):
     return probs / probs.sum(axis=-1, keepdims=True), labels
 
 
-DATA = {make.__name__: make for make in (smoothed_votes, one_hot, forests)}
+DATA = {
+    make.__name__: make for make in (smoothed_votes, one_hot, forests, single_votes, confident_logits, confident_floats)
+}
+
+
+#: Isotonic steps for all classes may be as narrow as the rounding of tiny single-precision probabilities, and HV is the
+#: difference of nearly equal ones: there, numbers are as good as their inputs.
+NOT_IN_SINGLE_PRECISION = ("irm", "irova", "truth-logit")
+CASES = [
+    (data, name, combiner)
+    for data in DATA
+    for name, combiner in METHODS
+    if not (data.startswith("confident") and (name in NOT_IN_SINGLE_PRECISION or combiner != "mean"))
+]
 
 
 def kind_of(data):
@@ -132,9 +151,8 @@ def one_by_one(calibrator, new):
     return [np.concatenate(results) for results in zip(*parts, strict=True)]
 
 
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize(("name", "combiner"), METHODS, ids=lambda value: value)
-def test_paths_agree(name, combiner, data):
+@pytest.mark.parametrize(("data", "name", "combiner"), CASES, ids=lambda value: value)
+def test_paths_agree(data, name, combiner):
     new = samples_of(data)[2]
     calibrator = fitted(data, name, combiner)
     whole = calibrator.predict_all(new)
@@ -148,9 +166,8 @@ def test_paths_agree(name, combiner, data):
     assert_same(calibrator.load_kernels().predict_all(new[:, :40]), [results[:40] for results in whole], data, "kernel")
 
 
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize(("name", "combiner"), METHODS, ids=lambda value: value)
-def test_orders_of_samples_sources_and_classes_commute(name, combiner, data):
+@pytest.mark.parametrize(("data", "name", "combiner"), CASES, ids=lambda value: value)
+def test_orders_of_samples_sources_and_classes_commute(data, name, combiner):
     new = samples_of(data)[2][:, samples_of(data)[3]]
     expected = fitted(data, name, combiner).predict_all(new)
     assert_same(fitted(data, name, combiner, "samples").predict_all(new), expected, data, "samples")

@@ -10,16 +10,16 @@ import numpy.typing as npt
 from veridical.backends.rows import value_of_bin
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.distinct_scores import cuts_above
-from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.combined import Floats
 from veridical.combine.state_checks import check_array, check_rising
 from veridical.metrics.binned import MOST_BINS, bin_edges
 from veridical.predictions.validation import check_integer
 
 
-def inner_edges(scores: Floats, n_bins: int, weight: Floats | None = None) -> Floats:
+def inner_edges(scores: Floats, n_bins: int, weight: Floats | None = None, *, single: bool = False) -> Floats:
     """Edges between bins of equal mass, strictly rising, each between two distinct scores: ties share a bin, and no
     bin is empty."""
-    return cuts_above(bin_edges(scores, n_bins, weight=weight)[1:-1], np.sort(scores))
+    return cuts_above(bin_edges(scores, n_bins, weight=weight)[1:-1], np.sort(scores), single)
 
 
 def bins_of(scores: Floats, edges: Floats) -> npt.NDArray[np.int64]:
@@ -72,11 +72,10 @@ class HistogramBinning(Calibrator):
 
     n_bins: int = 15
 
-    def _fit(self, combined: Combined, labels: Labels) -> None:
-        self._fit_pairs(combined.confidence, combined.correct(labels))
-
-    def _fit_pairs(self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> None:
-        edges = inner_edges(confidence, self.n_bins, weight)
+    def _fit_pairs(
+        self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None, *, single: bool = False
+    ) -> None:
+        edges = inner_edges(confidence, self.n_bins, weight, single=single)
         bins = bins_of(confidence, edges)
         counts = np.bincount(bins, weights=weight, minlength=len(edges) + 1)
         right = correct if weight is None else correct * weight

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from veridical._parallel import run_blocks
 from veridical.backends.rows import interpolate, interpolate_columns
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.distinct_scores import cells_of
+from veridical.calibrate.distinct_scores import cells_of, is_single
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.state_checks import check_array, check_rising
 
@@ -20,13 +20,14 @@ TIE_BREAKER = 1e-9
 _LEAST_GAP = 1e-300
 
 
-def fit_steps(scores: Floats, right_scores: Floats) -> tuple[Floats, Floats]:
+def fit_steps(scores: Floats, right_scores: Floats, single: bool = False) -> tuple[Floats, Floats]:
     """Isotonic regression of "is it right?" on a score.
 
     Parameters
     ----------
     scores : all scores; sorted in place
     right_scores : the scores, among them, of what was right
+    single : whether they were rounded to single precision
 
     Returns
     -------
@@ -42,8 +43,8 @@ def fit_steps(scores: Floats, right_scores: Floats) -> tuple[Floats, Floats]:
     from veridical._kernels.isotonic import pool_violators  # loads the compiler
 
     scores.sort()
-    cells = cells_of(scores)
-    levels, rights = np.unique(cells_of(right_scores), return_counts=True)
+    cells = cells_of(scores, single)
+    levels, rights = np.unique(cells_of(right_scores, single), return_counts=True)
     below = np.searchsorted(cells, levels, side="left")
     up_to = np.searchsorted(cells, levels, side="right")
     # A block per level, with a block of zeros before, between and after them; each from scores[first] to scores[last].
@@ -57,11 +58,13 @@ def fit_steps(scores: Floats, right_scores: Floats) -> tuple[Floats, Floats]:
     return _without_repeats(scores[ends].ravel(), np.repeat(values, 2))
 
 
-def fit_weighted_steps(scores: Floats, right: npt.NDArray[np.bool_], weight: Floats) -> tuple[Floats, Floats]:
+def fit_weighted_steps(
+    scores: Floats, right: npt.NDArray[np.bool_], weight: Floats, single: bool = False
+) -> tuple[Floats, Floats]:
     """:func:`fit_steps` of scores that stand for ``weight`` equal ones each."""
     from veridical._kernels.isotonic import pool_violators
 
-    _, first, which = np.unique(cells_of(scores), return_index=True, return_inverse=True)
+    _, first, which = np.unique(cells_of(scores, single), return_index=True, return_inverse=True)
     levels = scores[first]
     counts = np.rint(np.bincount(which, weights=weight)).astype(np.int64)
     stop = np.cumsum(counts)
@@ -118,7 +121,9 @@ class IRM(Calibrator):
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         right = combined.probs[np.arange(len(labels)), labels].astype(np.float64)
-        self.thresholds_, self.values_ = fit_steps(combined.probs.astype(np.float64).ravel(), right)
+        self.thresholds_, self.values_ = fit_steps(
+            combined.probs.astype(np.float64).ravel(), right, is_single(combined.dtype)
+        )
 
     def formula(self, xp: Any, combined: Any) -> Any:
         knots, values = combined.constant(self.thresholds_), combined.constant(self.values_)
@@ -163,8 +168,11 @@ class IROvA(Calibrator):
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         probs = combined.probs.astype(np.float64, copy=False)
+        single = is_single(combined.dtype)
         fits = run_blocks(
-            lambda l: fit_steps(probs[:, l].copy(), probs[labels == l, l]), range(probs.shape[1]), self.n_threads
+            lambda l: fit_steps(probs[:, l].copy(), probs[labels == l, l], single),
+            range(probs.shape[1]),
+            self.n_threads,
         )
         self.thresholds_ = np.concatenate([thresholds for thresholds, _ in fits])
         self.values_ = np.concatenate([values for _, values in fits])
@@ -217,14 +225,13 @@ class Isotonic(Calibrator):
     complexity = 4
     _state = ("thresholds_", "values_")
 
-    def _fit(self, combined: Combined, labels: Labels) -> None:
-        self._fit_pairs(combined.confidence, combined.correct(labels))
-
-    def _fit_pairs(self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> None:
+    def _fit_pairs(
+        self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None, *, single: bool = False
+    ) -> None:
         if weight is None:
-            self.thresholds_, self.values_ = fit_steps(confidence.copy(), confidence[correct])
+            self.thresholds_, self.values_ = fit_steps(confidence.copy(), confidence[correct], single)
         else:
-            self.thresholds_, self.values_ = fit_weighted_steps(confidence, correct, weight)
+            self.thresholds_, self.values_ = fit_weighted_steps(confidence, correct, weight, single)
 
     def formula(self, xp: Any, combined: Any) -> Any:
         knots, values = combined.constant(self.thresholds_), combined.constant(self.values_)

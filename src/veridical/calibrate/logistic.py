@@ -95,10 +95,9 @@ class Platt(Calibrator):
     complexity = 2
     _state = ("slope_", "intercept_")
 
-    def _fit(self, combined: Combined, labels: Labels) -> None:
-        self._fit_pairs(combined.confidence, combined.correct(labels))
-
-    def _fit_pairs(self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> None:
+    def _fit_pairs(
+        self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None, *, single: bool = False
+    ) -> None:
         targets = smoothed_targets(correct, weight)
         intercept, slope = fit_logistic(logit(np, confidence)[:, None], targets, 1e-3, weight)
         if slope < 0:  # a higher score must not mean less confidence

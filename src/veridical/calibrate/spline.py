@@ -10,7 +10,7 @@ import numpy.typing as npt
 from veridical.backends.rows import bounded, interpolate
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.distinct_scores import last_of_cells
-from veridical.combine.combined import Combined, Floats, Labels
+from veridical.combine.combined import Floats
 from veridical.combine.state_checks import check_array, check_rising
 from veridical.predictions.validation import check_integer
 
@@ -60,12 +60,11 @@ class Spline(Calibrator):
 
     n_knots: int = 6
 
-    def _fit(self, combined: Combined, labels: Labels) -> None:
-        self._fit_pairs(combined.confidence, combined.correct(labels))
-
-    def _fit_pairs(self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None) -> None:
+    def _fit_pairs(
+        self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None, *, single: bool = False
+    ) -> None:
         order = np.argsort(confidence, kind="stable")
-        scores = last_of_cells(confidence[order])
+        scores = last_of_cells(confidence[order], single)
         gaps = correct[order] - scores
         n_samples = len(scores) if weight is None else int(weight.sum())
         if n_samples < 2:

@@ -49,7 +49,9 @@ def _entrywise(op: str, function: Callable[..., Any], dtype: Any = None) -> Any:
 def _reduction(op: str, function: Callable[..., Any]) -> Any:
     """A function of the namespace that reduces an axis."""
 
-    def apply(self: Graph, array: GraphArray, *, axis: int, keepdims: bool = False) -> GraphArray:
+    def apply(self: Graph, array: GraphArray, *, axis: int | None = None, keepdims: bool = False) -> GraphArray:
+        if axis is None:
+            return GraphArray(self, self.node(op, array, keepdims=0), (), array.dtype)
         axis %= array.ndim
         if array.value is not None:
             return self.asarray(function(array.value, axis=axis, keepdims=keepdims), dtype=array.dtype)
@@ -335,10 +337,10 @@ class Graph:
         array = array if lowest is None else self.maximum(array, lowest)
         return array if highest is None else self.minimum(array, highest)
 
-    def all(self, array: GraphArray, *, axis: int) -> GraphArray:
+    def all(self, array: GraphArray, *, axis: int | None = None) -> GraphArray:
         return self.astype(self.min(self.astype(array, self.int32), axis=axis), _BOOL)
 
-    def any(self, array: GraphArray, *, axis: int) -> GraphArray:
+    def any(self, array: GraphArray, *, axis: int | None = None) -> GraphArray:
         return self.astype(self.max(self.astype(array, self.int32), axis=axis), _BOOL)
 
     def argmax(self, array: GraphArray, *, axis: int) -> GraphArray:
