@@ -18,7 +18,6 @@ import numpy.typing as npt
 from veridical._dispatch import also_out_of_memory
 from veridical._parallel import resolve_threads
 from veridical._progress import Progress, check_progress
-from veridical.calibrate.distinct_scores import is_single
 from veridical.calibrate.fitting_data import FittingData
 from veridical.calibrate.parameters import ParametersAsFields, unfitted_error
 from veridical.calibrate.predicting import predict, results
@@ -296,7 +295,7 @@ class Calibrator(ParametersAsFields):
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         """Set the attributes named in ``_state``."""
-        self._fit_pairs(combined.confidence, combined.correct(labels), single=is_single(combined.dtype))
+        self._fit_pairs(combined.confidence, combined.correct(labels), single=combined.dtype != np.float64)
 
     def _fit_pairs(
         self, confidence: Floats, correct: npt.NDArray[np.bool_], weight: Floats | None = None, *, single: bool = False

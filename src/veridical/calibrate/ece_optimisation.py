@@ -9,7 +9,6 @@ import numpy as np
 from veridical.backends.rows import at_most, bounded, value_of_bin
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.binning import bins_of, check_edges, inner_edges
-from veridical.calibrate.distinct_scores import is_single
 from veridical.calibrate.starting_point import BinnedGaps, tempered_accuracy
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.state_checks import LARGEST, check_array, check_number
@@ -119,7 +118,7 @@ class OptHist(Calibrator):
         from veridical.calibrate.descent import Descent  # loads the compiler and metrics
 
         score, correct = combined.confidence, combined.correct(labels)
-        self.edges_ = inner_edges(score, self.n_bins, single=is_single(combined.dtype))
+        self.edges_ = inner_edges(score, self.n_bins, single=combined.dtype != np.float64)
         bins = bins_of(score, self.edges_)
         gaps = BinnedGaps.measure(score, correct, bins, len(self.edges_) + 1)
         reach = self._fit_reach(combined, gaps, correct)

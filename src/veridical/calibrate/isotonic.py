@@ -10,7 +10,7 @@ import numpy.typing as npt
 from veridical._parallel import run_blocks
 from veridical.backends.rows import interpolate, interpolate_columns
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.distinct_scores import cells_of, is_single
+from veridical.calibrate.binning import cells_of
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.state_checks import check_array, check_rising
 
@@ -122,7 +122,7 @@ class IRM(Calibrator):
     def _fit(self, combined: Combined, labels: Labels) -> None:
         right = combined.probs[np.arange(len(labels)), labels].astype(np.float64)
         self.thresholds_, self.values_ = fit_steps(
-            combined.probs.astype(np.float64).ravel(), right, is_single(combined.dtype)
+            combined.probs.astype(np.float64).ravel(), right, combined.dtype != np.float64
         )
 
     def formula(self, xp: Any, combined: Any) -> Any:
@@ -168,7 +168,7 @@ class IROvA(Calibrator):
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
         probs = combined.probs.astype(np.float64, copy=False)
-        single = is_single(combined.dtype)
+        single = combined.dtype != np.float64
         fits = run_blocks(
             lambda l: fit_steps(probs[:, l].copy(), probs[labels == l, l], single),
             range(probs.shape[1]),

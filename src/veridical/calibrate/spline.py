@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from veridical.backends.rows import bounded, interpolate
 from veridical.calibrate.base import Calibrator
-from veridical.calibrate.distinct_scores import last_of_cells
+from veridical.calibrate.binning import last_of_cells
 from veridical.combine.combined import Floats
 from veridical.combine.state_checks import check_array, check_rising
 from veridical.predictions.validation import check_integer
