@@ -9,7 +9,7 @@ from example_data import demo_halves, percent
 from matplotlib.figure import Figure
 
 import veridical as vd
-from veridical.metrics.abstention import fewest_samples
+from veridical.metrics.selective import fewest_samples
 
 RISK, DRAWS = 0.05, 500
 

@@ -12,7 +12,7 @@ import veridical as vd
 from veridical import errors, metrics
 from veridical.cli.commands import program
 from veridical.evaluation.engine import Engine, half_split
-from veridical.metrics.groups import correlation_within_groups
+from veridical.metrics.groups import GroupCorrelation
 from veridical.metrics.sample import Sample
 from veridical.predictions.splitting import fold_indices
 
@@ -95,7 +95,7 @@ def test_floors_keep_correlation_within_groups(rng):
     together = np.repeat(rng.random(n_groups), size) < confidence  # one uniform number for a whole group
     apart = rng.random(n_groups * size) < confidence
     correlated, independent = (
-        correlation_within_groups(Sample(confidence, outcomes), groups) for outcomes in (together, apart)
+        GroupCorrelation.of(Sample(confidence, outcomes, group=groups)).correlation for outcomes in (together, apart)
     )
     assert correlated > 0.7
     assert independent < 0.05

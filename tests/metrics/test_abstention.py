@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 import veridical as vd
 from veridical import errors, metrics
-from veridical.metrics.abstention import fewest_samples
+from veridical.metrics.selective import fewest_samples
 
 
 @pytest.mark.parametrize(

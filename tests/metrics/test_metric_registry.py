@@ -6,10 +6,13 @@ import inspect
 import pkgutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import veridical as vd
 import veridical.metrics
 from veridical import metrics
+from veridical.errors import ParameterError
 from veridical.metrics.registry import markdown_table
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -81,3 +84,55 @@ def test_metric_knows_the_better_value():
     assert metrics.METRICS["accuracy"].is_better(0.9, 0.8)
     assert not metrics.METRICS["accuracy"].is_better(0.8, 0.8)
     assert metrics.METRICS["accuracy"].best([0.8, 0.9]) == 0.9
+
+
+@pytest.fixture
+def mean_gap():
+    def mean_gap(y_true, probs, *, sample_weight=None):
+        """Mean confidence minus accuracy."""
+        return abs(np.average(probs - y_true, weights=sample_weight))
+
+    yield metrics.register_metric(mean_gap, title="gap", is_calibration_error=True, in_percent=True)
+    del metrics.METRICS["mean_gap"]
+
+
+def test_registered_metric_is_a_metric_like_any_other(mean_gap):
+    rng = np.random.default_rng(0)
+    confidence = rng.beta(4, 1.5, 300)
+    correct = rng.random(300) < confidence - 0.1
+    expected = abs((confidence - correct).mean())
+    row = metrics.summary(correct, confidence, intervals=True, n_draws=20, n_resamples=100)["mean_gap"]
+    assert row.value == pytest.approx(expected)
+    assert row.floor < row.floor_high < expected
+    assert row.low < 0.1 < row.high
+    assert metrics.bootstrap("mean_gap", correct, confidence, n_resamples=20).value == row.value
+    assert metrics.compare("mean_gap", correct, confidence, confidence - 0.02, n_resamples=20).difference > 0
+    demo = vd.load_demo().select(sources=slice(3), samples=slice(300))
+    evaluation = vd.evaluate(demo, methods=["mean"])
+    scores = evaluation["mean"]
+    assert scores.summary["mean_gap"].value == pytest.approx(abs(scores.gap))
+    assert "gap" in str(evaluation)
+    assert mean_gap.meaning == "Mean confidence minus accuracy."
+
+
+def test_registered_metric_of_distributions(mean_gap):
+    def largest_loss(y_true, probs, *, sample_weight=None):
+        return 1 - probs[np.arange(len(y_true)), y_true].min()
+
+    metrics.register_metric(largest_loss, needs_vectors=True)
+    try:
+        assert "largest_loss" not in metrics.SUMMARY_METRICS
+        probs = [[0.9, 0.1], [0.4, 0.6]]
+        assert metrics.bootstrap("largest_loss", [0, 0], probs, n_resamples=5).value == pytest.approx(0.6)
+    finally:
+        del metrics.METRICS["largest_loss"]
+
+
+@pytest.mark.parametrize("name", ["ece", "<lambda>"])
+def test_metric_needs_a_name_of_its_own(name):
+    def function(y_true, probs, *, sample_weight=None):
+        return 0.0
+
+    function.__name__ = name
+    with pytest.raises(ParameterError, match="a metric cannot be called"):
+        metrics.register_metric(function)

@@ -8,7 +8,7 @@ from veridical.calibrate import Calibrator
 from veridical.calibrate.registry import check_calibrator
 from veridical.evaluation.applying import apply_calibrator
 from veridical.evaluation.facts import labelled
-from veridical.metrics.abstention import AbstentionThreshold, abstention_threshold
+from veridical.metrics.selective import AbstentionThreshold, abstention_threshold
 from veridical.predictions import as_predictions
 from veridical.predictions.validation import InputKind
 

@@ -12,8 +12,6 @@ from veridical._lazy import names_on_demand
 
 if TYPE_CHECKING:
     from veridical.metrics import gradients as gradients
-    from veridical.metrics.abstention import AbstentionThreshold as AbstentionThreshold
-    from veridical.metrics.abstention import abstention_threshold as abstention_threshold
     from veridical.metrics.binned import bin_edges as bin_edges
     from veridical.metrics.binned import classwise_ece as classwise_ece
     from veridical.metrics.binned import debiased_ece as debiased_ece
@@ -36,6 +34,9 @@ if TYPE_CHECKING:
     from veridical.metrics.registry import SUMMARY_METRICS as SUMMARY_METRICS
     from veridical.metrics.registry import Metric as Metric
     from veridical.metrics.registry import get_metric as get_metric
+    from veridical.metrics.registry import register_metric as register_metric
+    from veridical.metrics.selective import AbstentionThreshold as AbstentionThreshold
+    from veridical.metrics.selective import abstention_threshold as abstention_threshold
     from veridical.metrics.selective import aurc as aurc
     from veridical.metrics.selective import error_auroc as error_auroc
     from veridical.metrics.smooth import smooth_ece as smooth_ece
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
 #: Module -> the public names in it.
 _NAMES_IN = {
-    "abstention": "AbstentionThreshold abstention_threshold",
     "binned": "bin_edges classwise_ece debiased_ece ece",
     "curve": "ReliabilityCurve reliability_curve",
     "floors": "NoiseFloor noise_floor",
@@ -57,8 +57,8 @@ _NAMES_IN = {
     "kde": "ece_kde",
     "ks": "ks_error",
     "proper": "accuracy brier calibrated_nll nll",
-    "registry": "METRICS SUMMARY_METRICS Metric get_metric",
-    "selective": "aurc error_auroc",
+    "registry": "METRICS SUMMARY_METRICS Metric get_metric register_metric",
+    "selective": "AbstentionThreshold abstention_threshold aurc error_auroc",
     "smooth": "smooth_ece",
     "state": "CalibrationState",
     "state_summary": "StateSummary",

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from veridical.errors import ParameterError, shown
 from veridical.predictions.validation import check_choice
+
+if TYPE_CHECKING:
+    from veridical.metrics.sample import Sample
 
 Evaluate = Callable[..., float]
 
@@ -43,6 +49,8 @@ class Metric:
         The largest possible value; the least is 0 for all.
     short_title : str
         The column heading where the title is too long for one.
+    formula : callable, optional
+        The public function, of a metric that was registered.
 
     Examples
     --------
@@ -63,6 +71,7 @@ class Metric:
     in_summary: bool = False
     highest: float = 1.0
     short_title: str = ""
+    formula: Callable[..., float] | None = field(default=None, repr=False, compare=False)
 
     @property
     def heading(self) -> str:
@@ -77,18 +86,27 @@ class Metric:
     @property
     def function(self) -> Callable[..., float]:
         """The public function ``(y_true, probs, ...)``."""
-        function: Callable[..., float] = getattr(self._load(), self.name)
+        function: Callable[..., float] = self.formula or getattr(self._load(), self.name)
         return function
 
     @property
     def of_sample(self) -> Callable[..., float]:
         """The same for a checked sample: ``(sample, ...)``."""
+        if self.formula is not None:
+            return self._of_sample
         function: Callable[..., float] = getattr(self._load(), f"{self.name}_of")
         return function
+
+    def _of_sample(self, sample: Sample, **options: Any) -> float:
+        assert self.formula is not None
+        outcomes = reversed(sample.vectors(self.name)) if self.needs_vectors else (sample.correct, sample.confidence)
+        return float(self.formula(*outcomes, sample_weight=sample.weight, **options))
 
     @property
     def limit(self) -> Evaluate:
         """For calibration errors: what a checked sample of known chances would give if it were repeated forever."""
+        if self.formula is not None:
+            return self.of_sample
         limit: Evaluate = getattr(self._load(), f"{self.name}_limit", self.of_sample)
         return limit
 
@@ -119,20 +137,7 @@ class Metric:
         return min(values) if self.lower_is_better else max(values)
 
 
-def _error(
-    name: str, title: str, module: str, meaning: str, *, in_summary: bool = False, vectors: bool = False
-) -> Metric:
-    return Metric(
-        name,
-        title,
-        module,
-        meaning,
-        needs_vectors=vectors,
-        is_calibration_error=True,
-        in_percent=True,
-        in_summary=in_summary,
-    )
-
+_error = partial(Metric, is_calibration_error=True, in_percent=True)
 
 _ALL = (
     _error("ece_kde", "ECE-KDE", "kde", "calibration error by kernel density", in_summary=True),
@@ -159,7 +164,7 @@ _ALL = (
         short_title="Acc",
     ),
     _error("smooth_ece", "smooth ECE", "smooth", "calibration error at its own bandwidth"),
-    _error("classwise_ece", "classwise ECE", "binned", "mean of each class's calibration error", vectors=True),
+    _error("classwise_ece", "classwise ECE", "binned", "mean of each class's calibration error", needs_vectors=True),
     _error("debiased_ece", "debiased ECE", "binned", "root of the debiased squared calibration error"),
     Metric(
         "calibrated_nll",
@@ -182,8 +187,70 @@ _ALL = (
 #: Name -> metric, the paper's columns first and in its order.
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 
+
+class _SummaryMetrics(Sequence[str]):
+    """The names of metrics that are in summaries, those that are registered later included."""
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(name for name, metric in METRICS.items() if metric.in_summary)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._names[index]
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __eq__(self, other: object) -> bool:
+        return self._names == (other._names if isinstance(other, _SummaryMetrics) else other)
+
+    __hash__ = None  # type: ignore[assignment]  # names may be added
+
+    def __repr__(self) -> str:
+        return repr(self._names)
+
+
 #: Names of the metrics that summaries, tables and reports show by default, in the order of their columns.
-SUMMARY_METRICS: tuple[str, ...] = tuple(name for name, metric in METRICS.items() if metric.in_summary)
+SUMMARY_METRICS: Sequence[str] = _SummaryMetrics()
+
+
+def register_metric(function: Callable[..., float], *, title: str = "", meaning: str = "", **properties: Any) -> Metric:
+    """Make a function known as a metric: to summaries, evaluations, comparisons, reports and the command line.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(y_true, probs, *, sample_weight=None)``, with any other options as keywords.  ``y_true`` are booleans
+        (is the prediction right?) and ``probs`` confidences (N,), or, with ``needs_vectors=True``, labels and
+        distributions.  Resamples are passed as weights.  Its name is the metric's.
+    title, meaning : str
+        By default the name, and the first line of the docstring.
+    **properties
+        Of :class:`Metric`, such as ``lower_is_better=False`` or ``is_calibration_error=True``.  A metric of confidences
+        is in summaries, and so in every table, unless ``in_summary=False``.
+
+    Returns
+    -------
+    Metric
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from veridical import metrics
+    >>> def mean_gap(y_true, probs, *, sample_weight=None):
+    ...     return abs(np.average(probs - y_true, weights=sample_weight))
+    >>> metric = metrics.register_metric(mean_gap, title="gap", is_calibration_error=True, in_percent=True)
+    >>> metrics.summary([True, False], [0.75, 0.75], floors=False)["mean_gap"].value
+    0.25
+    >>> del metrics.METRICS["mean_gap"]
+    """
+    name = getattr(function, "__name__", "")
+    if not name.isidentifier() or (name in METRICS and METRICS[name].formula is None):
+        raise ParameterError(f"a metric cannot be called {shown(name)}; give a function with a name of its own.")
+    meaning = meaning or (function.__doc__ or "").strip().partition("\n")[0]
+    described = {"in_summary": not properties.get("needs_vectors", False), **properties}
+    METRICS[name] = Metric(name, title or name, "", meaning, formula=function, **described)
+    return METRICS[name]
 
 
 def get_metric(name: str) -> Metric:

@@ -151,17 +151,14 @@ class Sample:
         from veridical.metrics.proper import brier_of, nll_of
 
         nll_of(self), brier_of(self)  # computed once and kept per sample
-        light = Sample(
-            self.confidence,
-            self.correct,
-            weight=self.weight,
-            doubt=self.doubt,
-            in_order=self.in_order,
-            origin=self.origin,
-            group=self.group,
-        )
-        light._per_sample = {name: self._per_sample[name] for name in ("nll", "brier")}
-        return light
+        kept = {name: self._per_sample[name] for name in ("nll", "brier")}
+        return self._changed(probs=None, labels=None, _distributions=None, _per_sample=kept)
+
+    def _changed(self, **changes: Any) -> Sample:
+        """The same sample with some attributes replaced; in resamples and draws, so nothing is copied."""
+        other = object.__new__(type(self))
+        other.__dict__ = {**self.__dict__, **changes}
+        return other
 
     def with_confidence(self, confidence: Floats, correct: Booleans) -> Sample:
         """The same samples and losses with other confidences."""
@@ -171,35 +168,11 @@ class Sample:
 
     def reweighted(self, weight: Floats) -> Sample:
         """The same samples with new weights."""
-        other = Sample(
-            self.confidence,
-            self.correct,
-            probs=self.probs,
-            labels=self.labels,
-            weight=weight,
-            doubt=self.doubt,
-            in_order=self.in_order,
-            origin=self.origin,
-            group=self.group,
-        )
-        other._per_sample = self._per_sample
-        return other
+        return self._changed(weight=weight, fixed={})
 
     def with_outcomes(self, correct: Booleans, labels: Labels | None) -> Sample:
         """The same predictions and weights with other outcomes."""
-        other = Sample(
-            self.confidence,
-            correct,
-            probs=self.probs,
-            labels=labels,
-            weight=self.weight,
-            doubt=self.doubt,
-            in_order=self.in_order,
-            origin=self.origin,
-            group=self.group,
-        )
-        other.fixed = self.fixed
-        return other
+        return self._changed(correct=correct, labels=labels, _per_sample={})
 
     def order(self) -> npt.NDArray[np.intp]:
         """The indices that sort the samples by confidence."""

@@ -117,7 +117,7 @@ def table1(
     return Table(
         "table1",
         "DE, TDE and aTDE by number of sources",
-        SUMMARY_METRICS,
+        tuple(SUMMARY_METRICS),
         tuple(with_best_marked(with_published(rows, _PUBLISHED_IN, lambda method: method.partition(",")[0]))),
         {"updates": updates},
         () if extended is None else (BOOTSTRAP_NOTE,),

@@ -154,7 +154,7 @@ def _key(method: Method) -> tuple[str | None, str]:
 
 
 def _columns(table: str, extended: Extended | None) -> tuple[str, ...]:
-    return SUMMARY_METRICS if extended is not None and table == "table2" else _LAYOUTS[table].metrics
+    return tuple(SUMMARY_METRICS) if extended is not None and table == "table2" else _LAYOUTS[table].metrics
 
 
 def _summarise(
