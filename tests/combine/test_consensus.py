@@ -280,7 +280,7 @@ def test_sums_merge_in_any_order(seed, cuts, gaps):
     rng.shuffle(parts)
     merged = parts[0]
     for part in parts[1:]:
-        merged = merged.merge(ConsensusSums.from_arrays(part.to_arrays()))
+        merged = merged.merge(part)
     expected, correlations_of_parts = whole.correlations(), merged.correlations()
     np.testing.assert_allclose(correlations_of_parts.correlation, expected.correlation, atol=1e-9)
     np.testing.assert_array_equal(correlations_of_parts.counts, expected.counts)

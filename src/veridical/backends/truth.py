@@ -116,7 +116,7 @@ def _repeat(xp: Any, update: Any, state: Any, n_times: int, *, keep: bool, trace
 
         state, rows = jax.lax.scan(lambda before, _: update(before), state, None, length=n_times)
         return state, rows
-    results = [state[0][None, :, 0][:0, :]]
+    results = [state[0][None, :, 0][:0, :]] if keep else []
     for _ in range(n_times):
         if not traced and bool(xp.all(state[1])):
             break

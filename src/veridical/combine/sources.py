@@ -263,7 +263,6 @@ def _with_gaps(xp: Any, probs: Any, scores: Any, kind: str, bits: int) -> Source
     present = ~xp.isnan(scores[:, :, 0])
     if bool(xp.all(present)):
         return None
-    scores = xp.where(present[:, :, None], scores, xp.zeros_like(scores))
     return Sources(xp, xp.where(present[:, :, None], probs, xp.zeros_like(probs)), present, scores, kind, bits=bits)
 
 
@@ -273,14 +272,16 @@ def _checked(
     """Probabilities, the sources present, scores without absent ones, valid samples, and whether no row was scaled."""
     present = None
     if missing == "skip":
-        present = ~xp.all(xp.isnan(scores), axis=2)
+        present = ~_are_absent(xp, scores)
         uniform = {"probs": 1 / scores.shape[2], "logits": 0.0, "log_probs": -math.log(scores.shape[2])}
         scores = xp.where(present[:, :, None], scores, xp.full_like(scores, uniform[kind]))
     probs = probabilities_of(xp, scores, kind)
     sums = class_sums(xp, probs)
     off = xp.abs(sums - 1)
     # Written so that NaN is not valid.
-    valid = xp.all(probs >= 0, axis=2) & (off <= tolerance)
+    valid = off <= tolerance
+    if xp is not np or not (probs.size and probs.min() >= 0):
+        valid = valid & xp.all(probs >= 0, axis=2)
     if kind == "logits":
         valid = valid & xp.all(xp.isfinite(scores), axis=2)
     valid = xp.all(valid, axis=0)
@@ -291,6 +292,15 @@ def _checked(
         probs = xp.where(present[:, :, None], probs, xp.zeros_like(probs))
         valid = valid & xp.any(present, axis=0)
     return probs, present, scores, valid, ~xp.any(uneven)
+
+
+def _are_absent(xp: Any, scores: Any) -> Any:
+    """(S, N) where all scores are NaN."""
+    if xp is not np:
+        return xp.all(xp.isnan(scores), axis=2)
+    absent = np.isnan(scores[:, :, 0])
+    absent[absent] = np.isnan(scores[absent]).all(axis=1)
+    return absent
 
 
 def label_of_mean(xp: Any, scores: Any, present: Any, *, kind: str) -> Any:

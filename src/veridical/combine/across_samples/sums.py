@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+import copy
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -21,8 +21,6 @@ _MANY_VOTES = 100
 
 #: Every pair of sources is compared; of this many, each of several matrices takes 0.8 GB.
 MOST_SOURCES = 10_000
-
-_ARRAYS = ("shift", "totals", "counts", "products", "squares")
 
 
 def check_pairs(n_sources: int) -> None:
@@ -107,7 +105,7 @@ class ConsensusSums:
                 f"sums for {self.shift.shape[0]} sources and {self.shift.shape[1]} classes cannot be merged with sums "
                 f"for {other.shift.shape[0]} sources and {other.shift.shape[1]} classes."
             )
-        merged = replace(self, **{name: array.copy() for name, array in self.to_arrays().items()})
+        merged = copy.deepcopy(self)
         merged._add(other.shifted_to(self.shift))
         return merged
 
@@ -178,20 +176,6 @@ class ConsensusSums:
         copies &= (mean_square < 1.0 - _ROUNDING) | (counts >= _MANY_VOTES)
         np.fill_diagonal(copies, True)
         return Correlations(correlation, counts, np.where(np.diag(varies), variance, 0.0), copies)
-
-    def to_arrays(self) -> dict[str, Floats]:
-        """The state as named arrays, for files and messages."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        return arrays if self.pair_totals is None else {**arrays, "pair_totals": self.pair_totals}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        """The sums that :meth:`to_arrays` described."""
-        pair_totals = arrays.get("pair_totals")
-        return cls(
-            **{name: np.array(arrays[name], dtype=np.float64) for name in _ARRAYS},
-            pair_totals=None if pair_totals is None else np.array(pair_totals, dtype=np.float64),
-        )
 
 
 def _sums_of_block(block: Array, present: Array | None, shift: Floats, shift_is_mean: bool) -> ConsensusSums:
