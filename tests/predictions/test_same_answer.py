@@ -275,6 +275,14 @@ def test_labels_of_minus_one_and_one_are_warned_about(labels):
     vd.Predictions(probs, [None, 1, 1, None])
 
 
+def test_weights_that_sum_to_one_are_warned_about(data):
+    probs, labels = data
+    with pytest.warns(errors.AmbiguousInputWarning, match="weights sum to 1, and are read as those of one sample"):
+        shares = vd.metrics.ece(labels, probs[0], sample_weight=np.full(40, 1 / 40))
+    ones = vd.metrics.ece(labels, probs[0], sample_weight=np.ones(40))  # nothing to say
+    assert shares != pytest.approx(ones)
+
+
 def test_selection_without_labels_says_so(data):
     predictions = vd.Predictions(data[0], np.where(np.arange(40) < 10, data[1], -1))
     assert repr(predictions.select(samples=slice(20, 30))).endswith(", unlabelled)")
