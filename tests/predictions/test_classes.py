@@ -57,7 +57,7 @@ def test_labels_name_classes(names, labels, indices):
             [0, 1, 2],
             "label 1 is the name of a class and the label 0 is not .the classes",
         ),
-        (["7", "b", "1"], [1, 2, 0], "label 1 is the name of a class and the label 2 is not"),
+        (["7", "b", "1"], [1, 2, 0], "label 1 is the name of a class and the label 0 is not"),
         (["1", "2", "3"], [1, 2, 9], "the label of sample 2 is 9, and the classes are: 1, 2, 3"),
         (["01", "1.0"], [1, 1], "1 is class '01' and class '1.0'; give classes names of other values"),
         (["a", "b"], ["a", "--1"], "the label of sample 1 is '--1', and the classes are: a, b"),

@@ -194,13 +194,19 @@ def _places(labels: Array, n_classes: int) -> npt.NDArray[np.int64]:
 
 def _different(labels: Array) -> tuple[list[Any], npt.NDArray[np.intp]]:
     """The different entries of labels, and for each label the place of its entry among them."""
-    # Less precise floats stay as they are: 0.1 would become 0.10000000149.
-    is_short = labels.dtype.kind == "f" and labels.dtype.itemsize < 8
+    if labels.dtype.kind != "O":
+        different, entry_of = np.unique(labels, return_inverse=True)
+        entries = different.tolist()
+        if labels.dtype.kind == "S":
+            entries = [entry.decode("utf-8", "replace") for entry in entries]
+        if labels.dtype.kind == "f" and labels.dtype.itemsize < 8:
+            entries = list(different)
+        return entries, entry_of.reshape(-1)
     places: dict[Any, int] = {}
     rows = np.empty(labels.size, np.intp)
-    entries: list[Any] = []
-    for n, label in enumerate(list(labels.ravel()) if is_short else labels.ravel().tolist()):
-        entry = label.decode("utf-8", "replace") if isinstance(label, bytes) else label
+    entries = []
+    for n, given in enumerate(labels.ravel().tolist()):
+        entry = given.decode("utf-8", "replace") if isinstance(given, bytes) else given
         if is_missing(entry):
             entry = None  # NaN is not equal to itself
         is_plain = isinstance(entry, (str, float, int, np.generic, type(None)))

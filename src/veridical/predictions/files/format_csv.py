@@ -82,8 +82,9 @@ def _open(path: Path) -> Iterator[tuple[list[str], Iterator[tuple[int, list[str]
                             f"line {lines.line_num} of {path} has {len(row)} entries, and there are {len(names)} "
                             "columns; it may be truncated: write it again."
                         )
-                    yield from ((lines.line_num, [""]) for _ in range(n_empty))
-                    n_empty = 0
+                    if n_empty:
+                        yield from [(lines.line_num, [""])] * n_empty
+                        n_empty = 0
                     yield lines.line_num, row
 
             yield names, rows()

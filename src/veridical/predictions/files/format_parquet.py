@@ -11,7 +11,6 @@ import numpy as np
 from veridical._atomic import atomic_file
 from veridical._lazy import require
 from veridical.errors import DtypeError
-from veridical.predictions.arrays import is_missing
 from veridical.predictions.files.contents import Choose, Columns, check_distinct
 from veridical.predictions.files.file_checks import SURROGATES, check_claim, check_is_file, reading, wrong_content
 from veridical.predictions.files.table_format import table_format
@@ -85,10 +84,10 @@ def _texts_of(column: Any) -> list[str]:
 
 
 def _text_of(entry: Any) -> str:
-    """An entry as a .csv has it: whole numbers without a point."""
-    if is_missing(entry):
-        return ""
-    return str(int(entry)) if isinstance(entry, float) and entry.is_integer() else str(entry)
+    """An entry as a .csv has it: whole numbers without a point, nothing for null and NaN."""
+    if isinstance(entry, float):
+        return str(int(entry)) if entry.is_integer() else "" if entry != entry else str(entry)
+    return "" if entry is None else str(entry)
 
 
 def write_table(

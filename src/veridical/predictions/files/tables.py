@@ -189,7 +189,7 @@ def _long_form(table: _Table, scores: Array) -> Contents:
         source_names=None if is_counting(sources) else sources,
         sample_ids=_ids(samples, table.path),
         groups=_groups(table, sample, samples),
-        was_sorted=samples != list(dict.fromkeys(table.text["sample"])),
+        was_sorted=_was_sorted(sample),
     )
 
 
@@ -214,8 +214,14 @@ def _one_source(table: _Table, scores: Array) -> Contents:
         labels=_labels(table, sample, samples),
         sample_ids=_ids(samples, table.path),
         groups=_groups(table, sample, samples),
-        was_sorted=samples != table.text["sample"],
+        was_sorted=_was_sorted(sample),
     )
+
+
+def _was_sorted(sample: Array) -> bool:
+    """Whether samples first appear in another order than their places."""
+    highest = np.maximum.accumulate(sample)
+    return bool(highest.size and (highest[0] > 0 or (np.diff(highest) > 1).any()))
 
 
 def _labels(table: _Table, sample: Array, samples: Sequence[str]) -> Array | None:
