@@ -125,6 +125,17 @@ def test_compiled_by_jax(fitted, data):
     np.testing.assert_allclose(np.asarray(traced), fitted.predict_proba(values), atol=1e-5)
 
 
+def test_as_onnx_model(fitted, data, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    fitted.to_onnx(tmp_path / "model.onnx", dtype="float64")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    probs, confidence, labels = session.run(["probs", "confidence", "label"], {"predictions": data.values})
+    expected = fitted.predict_all(data)
+    np.testing.assert_allclose(probs, expected[0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(confidence, expected[1], rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(labels, expected[2])
+
+
 def test_over_blocks_and_dask(fitted, data, tmp_path):
     dask = pytest.importorskip("dask.array")
     values = np.tile(data.values, (1, 10, 1))
