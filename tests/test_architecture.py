@@ -205,7 +205,7 @@ MOST_LINES = {
     "metrics": 4400,
     "paper": 2150,
     "plots": 1050,
-    "predictions": 4830,
+    "predictions": 4850,
     "report": 1850,
     "scale": 20,
     "torch": 300,
