@@ -54,6 +54,11 @@ class TestBootstrap:
             metrics.bootstrap("ece", *outcomes, n_resamples=5, random_state=generator).draws, draws[0]
         )
 
+    def test_interval_is_made_of_the_draws(self, outcomes):
+        """Also with a generator, whose next draws would be others."""
+        result = metrics.bootstrap("accuracy", *outcomes, n_resamples=40, random_state=np.random.default_rng(3))
+        assert result.high == pytest.approx(2 * result.value - np.quantile(result.draws, 0.025))
+
     def test_standard_error_of_a_mean(self, outcomes):
         """For accuracy the standard error is known."""
         interval = metrics.bootstrap("accuracy", *outcomes, n_resamples=2000)

@@ -152,6 +152,8 @@ class Resamples:
     @cached_property
     def _other_draws(self) -> Floats:
         """The draws of metrics whose intervals are made of resamples; the rest is NaN."""
+        if not self._inverted or "draws" in self.__dict__:  # one pass of resamples serves both
+            return self.draws
         return self._draws_of([m for m in range(len(self._metrics)) if m not in self._inverted])
 
     def _draws_of(self, metrics: Sequence[int]) -> Floats:
