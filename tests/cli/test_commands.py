@@ -103,7 +103,7 @@ def test_missing_file_is_named(command, tmp_path):
 def test_invalid_values_are_located(files, tmp_path):
     np.save(tmp_path / "bad.npy", np.full((3, 400, 4), 0.7))
     done = veridical("evaluate", tmp_path / "bad.npy", "--labels", files / "labels.npy")
-    assert_rejected(done, "source 0, sample 0", "sum to 2.8", 'kind="logits"')
+    assert_rejected(done, "source 0, sample 0", "sum to 2.8", "pass --kind logits")
     np.save(tmp_path / "short.npy", np.zeros(7, int))
     assert_rejected(veridical("evaluate", files / "probs.npy", "-y", tmp_path / "short.npy"), "7 labels for 400")
 
