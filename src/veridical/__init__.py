@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from veridical.evaluation import fit_calibrator as fit_calibrator
     from veridical.evaluation import inspect as inspect
     from veridical.evaluation import inspect_calibrator as inspect_calibrator
+    from veridical.evaluation import register as register
     from veridical.jury import JuryResult as JuryResult
     from veridical.jury import fit_dawid_skene as fit_dawid_skene
     from veridical.jury import judge as judge
@@ -79,7 +80,8 @@ _NAMES_IN = {
     "data": "load_demo load_demo_jury",
     "ensemble": "CalibratedEnsemble",
     "evaluation": (
-        "Auto apply_calibrator choose_threshold compare_calibrators evaluate fit_calibrator inspect inspect_calibrator"
+        "Auto apply_calibrator choose_threshold compare_calibrators evaluate fit_calibrator inspect inspect_calibrator "
+        "register"
     ),
     "jury": "JuryResult fit_dawid_skene judge load_votes",
     "predictions": "Predictions",

@@ -35,6 +35,9 @@ _CLASSES = {
     "auto": "evaluation.auto:Auto",
 }
 
+#: Classes of one's own; see :func:`veridical.register`.
+registered: dict[str, type[Calibrator]] = {}
+
 #: Short names for what people ask for: methods, and ways to combine.
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"de": "mean", "se": "mean", "ptde": "ptde-kde", "ts": "temperature", "opt": "opt-kde"}
@@ -45,18 +48,20 @@ class _Calibrators(Mapping[str, type[Calibrator]]):
     """Name -> class; classes are imported when they are looked up."""
 
     def __getitem__(self, name: str) -> type[Calibrator]:
+        if name in registered:
+            return registered[name]
         module, class_name = _CLASSES[name].split(":")
         calibrator: type[Calibrator] = getattr(importlib.import_module(f"veridical.{module}"), class_name)
         return calibrator
 
     def __contains__(self, name: object) -> bool:
-        return name in _CLASSES
+        return name in _CLASSES or name in registered
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_CLASSES)
+        return iter((*_CLASSES, *registered))
 
     def __len__(self) -> int:
-        return len(_CLASSES)
+        return len(_CLASSES) + len(registered)
 
 
 _CALIBRATORS = _Calibrators()

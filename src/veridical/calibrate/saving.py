@@ -20,7 +20,7 @@ from veridical._json import reject_constant
 from veridical._version import __version__
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.fitting_data import FittingData
-from veridical.calibrate.registry import check_calibrator
+from veridical.calibrate.registry import calibrators, check_calibrator
 from veridical.calibrate.stored_arrays import count_numbers, decode, encode_beside, encode_inline
 from veridical.combine.base import Combiner
 from veridical.combine.registry import COMBINERS
@@ -50,6 +50,13 @@ def save_calibrator(calibrator: Calibrator, path: str | Path) -> None:
     target = check_target(path)
     check_replaced_file(target)
     document = describe(calibrator)
+    for own, known in ((calibrator, calibrators()), (calibrator.combiner_, COMBINERS)):
+        name, kind = own.name, type(own)
+        if name not in known or known[name] is not kind:
+            raise ParameterError(
+                f"{kind.__name__} is not registered, so that its file could not be read again; call "
+                f"veridical.register({kind.__name__}) where it is defined."
+            )
     before = _arrays_of(target)
     is_large = count_numbers(document) > LARGE
     encoded, beside = encode_beside(document, target) if is_large else (encode_inline(document), None)
@@ -234,8 +241,6 @@ def _read(document: Any) -> Calibrator:
 
 def _read_v1(document: dict[str, Any]) -> Calibrator:
     """Schema 1: every value is checked before a calibrator is made of it."""
-    from veridical.calibrate.registry import calibrators
-
     entries = set(document) - _LATER_ENTRIES
     if entries != _ENTRIES:
         raise ValueError(f"it has missing or unknown entries: {sorted(entries ^ _ENTRIES)}")

@@ -41,6 +41,26 @@ def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     print_message(with_options(f"Note: {message}"))
 
 
+def _import_plugins(ctx: click.Context, param: click.Parameter, modules: tuple[str, ...]) -> None:
+    if modules:
+        plugins = importlib.import_module("veridical.evaluation.plugins")
+        for module in modules:
+            plugins.import_plugin(module)
+
+
+def _plugin_option() -> click.Option:
+    """--plugin, which every command has; it is read first, as other options may name what it registers."""
+    return click.Option(
+        ["--plugin"],
+        multiple=True,
+        metavar="MODULE",
+        is_eager=True,
+        expose_value=False,
+        callback=_import_plugins,
+        help="Import a module that registers calibrators or combiners of your own; can be given several times.",
+    )
+
+
 class _Commands(click.Group):
     """A group whose commands are imported on use."""
 
@@ -52,6 +72,8 @@ class _Commands(click.Group):
             return None
         module = importlib.import_module(f"veridical.cli.{cmd_name}")
         command: click.Command = module.command
+        if not any(option.name == "plugin" for option in command.params):
+            command.params.append(_plugin_option())
         return command
 
     def resolve_command(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from veridical.evaluation.inspection import Inspection as Inspection
     from veridical.evaluation.inspection import SourceFacts as SourceFacts
     from veridical.evaluation.inspection import inspect as inspect
+    from veridical.evaluation.plugins import register as register
     from veridical.evaluation.source_value import Effect as Effect
     from veridical.evaluation.source_value import SourceValue as SourceValue
     from veridical.evaluation.source_value import SourceValues as SourceValues
@@ -39,6 +40,7 @@ _NAMES_IN = {
     "applying": "Calibrated apply_calibrator",
     "auto": "Auto",
     "calibrator_facts": "CalibratorFacts inspect_calibrator",
+    "plugins": "register",
     "comparison": "MethodComparison compare_calibrators",
     "compilation": "CompiledKernels compile_kernels",
     "facts": "DataFacts",
