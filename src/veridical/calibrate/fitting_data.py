@@ -107,6 +107,7 @@ def measured_samples(n_samples: int) -> slice:
 def measure(predictions: Predictions, n_threads: int | None = None, *, confidence: Any = None, hv: Any = None) -> Array:
     """(2, N) confidence of the mean and HV, where the caller does not have them; (1, N) of one source."""
     sources = SourcesInMemory(predictions, AbsentSkipped(n_threads))
+    sources.expects_truth = predictions.n_sources > 1 and hv is None
     rows = [Mean().combine_in_memory(sources).probs.max(axis=1) if confidence is None else confidence]
     if predictions.n_sources > 1:
         rows.append(sources.kept_truth.hv if hv is None else hv)
