@@ -8,7 +8,7 @@ from ensembles import random_ensemble
 from programs import veridical_in_process
 
 import veridical as vd
-from veridical._kernels import discovery
+from veridical._kernels import discovery, few_classes
 from veridical.evaluation.engine import Engine, Split, half_split
 from veridical.evaluation.methods import resolve_method
 from veridical.evaluation.source_sweep import sweep_sources
@@ -29,14 +29,19 @@ def predictions(rng):
 def discovered(monkeypatch):
     """Counts samples that truth discovery worked on, by (number of sources, updates allowed, label kept, weighted)."""
     counts = Counter()
-    original = discovery.discover_block
 
-    def counting(values, layout, options, source_weights, *rest):
-        weighted = not np.all(source_weights == 1)
-        counts[layout.n_sources, options.max_iter, options.keep_label, weighted] += layout.n_samples
-        return original(values, layout, options, source_weights, *rest)
+    def count_calls(module, name):
+        original = getattr(module, name)
 
-    monkeypatch.setattr(discovery, "discover_block", counting)
+        def counting(values, layout, options, source_weights, *rest):
+            weighted = not np.all(source_weights == 1)
+            counts[layout.n_sources, options.max_iter, options.keep_label, weighted] += layout.n_samples
+            return original(values, layout, options, source_weights, *rest)
+
+        monkeypatch.setattr(module, name, counting)
+
+    count_calls(discovery, "discover_block")
+    count_calls(few_classes, "discover_few_classes")
     return counts
 
 
