@@ -123,6 +123,19 @@ def test_unregistered_classes_are_not_saved(toys, rng, tmp_path):
     assert not (tmp_path / "toy.json").exists()
 
 
+def test_own_metrics_are_known():
+    @vd.register
+    def mean_doubt(y_true, probs, *, sample_weight=None):
+        """Mean distance from one."""
+        return float(np.average(1 - np.asarray(probs), weights=sample_weight))
+
+    try:
+        scores = vd.evaluate(vd.Predictions([[[0.75, 0.25]] * 4], [0, 0, 1, 0]), methods=["mean"], floors=False)
+        assert scores.methods[0].summary["mean_doubt"].value == 0.25
+    finally:
+        del vd.metrics.METRICS["mean_doubt"]
+
+
 def test_names_and_classes_are_checked(toys):
     class Nameless(vd.calibrate.Calibrator):
         """Without a name."""

@@ -23,7 +23,6 @@ from veridical.predictions.validation import check_integer
 #: are relative, in cells of about 1e-6 of themselves.  Their ends are irrational multiples, so that scores such as 0.5
 #: and 1/3, around which rounding scatters, are not on one.
 _CELLS, _RELATIVE_CELLS, _FIRST = 1e9 * np.pi / 3, 1e6 * np.pi / 3, np.sqrt(2) - 1
-_SMALLEST = 1e-30
 #: Where a cut lies between two scores.  Halfway is where new votes fall (0.5 is between 0.4 and 0.6); at an irrational
 #: part a little below, no mean of votes does.
 _CUT = np.sqrt(0.24)
@@ -31,7 +30,7 @@ _CUT = np.sqrt(0.24)
 
 def cells_of(scores: Floats, single: bool = False) -> Floats:
     """The number of each score's cell, which rises with the score."""
-    scaled = _RELATIVE_CELLS * np.log(np.maximum(scores, _SMALLEST)) if single else scores * _CELLS
+    scaled = _RELATIVE_CELLS * np.log(np.maximum(scores, 1e-30)) if single else scores * _CELLS
     cells: Floats = np.floor(scaled + _FIRST)
     return cells
 

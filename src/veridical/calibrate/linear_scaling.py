@@ -14,6 +14,7 @@ from veridical.calibrate.base import Calibrator
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.in_memory import row_blocks
 from veridical.combine.state_checks import LARGEST, check_array
+from veridical.errors import LongComputationWarning, warn_caller
 from veridical.predictions.validation import check_real
 
 _MOST_ITERATIONS = 500
@@ -172,6 +173,9 @@ class MatrixScaling(VectorScaling):
     off_diagonal: float = 10.0
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
+        if combined.n_classes > 2000:
+            cost = f"matrix scaling fits {combined.n_classes**2:,} numbers, which takes minutes to hours"
+            warn_caller(f"{cost}; vector scaling fits two for each class.", LongComputationWarning)
         super()._fit(combined, labels)  # the start: vector scaling's optimum
         logs = combined.over_samples(lambda rows: centred_logs(np, rows.probs))
         n_samples, n_classes = logs.shape

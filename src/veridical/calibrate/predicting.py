@@ -33,8 +33,7 @@ def predict(calibrator: Calibrator, wanted: str, values: Any) -> Any:
         except NeedsHostError:
             pass
     predictions = calibrator.new_predictions(values)
-    answer = chosen.predict_combined(chosen.combine_new(predictions), wanted)
-    shaped = _in_shape(answer, predictions)
+    shaped = _in_shape(chosen.predict_combined(chosen.combine_new(predictions), wanted), predictions)
     return shaped if foreign is None else results_from_host(shaped, foreign)
 
 

@@ -1,4 +1,4 @@
-"""Calibrators and combiners of one's own, known by their names like any other."""
+"""Calibrators, combiners and metrics of one's own, known by their names like any other."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import importlib
 import os
 import re
 import sys
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.registry import calibrators, full_name, registered
 from veridical.combine.base import Combiner
 from veridical.combine.registry import COMBINERS
 from veridical.errors import ParameterError, shown
+from veridical.metrics.registry import register_metric
 
-_Class = TypeVar("_Class", bound=type)
+_Plugin = TypeVar("_Plugin")
 
 
-def register(plugin: _Class) -> _Class:
-    """Make a calibrator or a combiner of one's own known by its name.
+def register(plugin: _Plugin, **properties: Any) -> _Plugin:
+    """Make a calibrator, a combiner or a metric of one's own known by its name.
 
     Everything that takes the name of a method then takes its name: :func:`veridical.compare_calibrators`,
     :func:`veridical.evaluate`, :class:`veridical.Auto`, reports and commands, which import the module that calls this
@@ -26,13 +27,16 @@ def register(plugin: _Class) -> _Class:
 
     Parameters
     ----------
-    plugin : class
-        A subclass of :class:`veridical.calibrate.Calibrator` or :class:`veridical.combine.Combiner` with a ``name``.
-        The name of a class that was registered before is replaced; those of the library are taken.
+    plugin : class or function
+        A subclass of :class:`veridical.calibrate.Calibrator` or :class:`veridical.combine.Combiner` with a ``name``, or
+        a metric as in :func:`veridical.metrics.register_metric`.  The name of a class that was registered before is
+        replaced; those of the library are taken.
+    **properties
+        Of a metric, such as its title.
 
     Returns
     -------
-    The class itself, so that this can stand above it as a decorator.
+    The class or function itself, so that this can stand above it as a decorator.
 
     Examples
     --------
@@ -50,11 +54,13 @@ def register(plugin: _Class) -> _Class:
     >>> "halfway" in vd.calibrators()
     True
     """
-    known = next(
-        (base for base in (Calibrator, Combiner) if isinstance(plugin, type) and issubclass(plugin, base)), None
-    )
-    if known is None:
-        raise ParameterError(f"{shown(plugin)} is neither a calibrator nor a combiner; give a subclass of one.")
+    if callable(plugin) and not isinstance(plugin, type):
+        register_metric(plugin, **properties)
+        return plugin
+    if properties or not (isinstance(plugin, type) and issubclass(plugin, (Calibrator, Combiner))):
+        raise ParameterError(
+            f"{shown(plugin)} is neither a calibrator nor a combiner; give a subclass of one, or a metric's function."
+        )
     name = getattr(plugin, "name", None)
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9-]*", name):
         raise ParameterError(f"{plugin.__name__} has the name {name!r}; use lower-case letters, digits and -.")
