@@ -261,9 +261,9 @@ def test_halves_equal_one_run_per_seed(predictions):
     ("n_splits", "seed", "words"),
     [(0, 0, "n_splits is 0; give a whole number of at least 1."), (1, -1, "random_state is -1; give a whole number")],
 )
-def test_halves_reject_bad_numbers(predictions, n_splits, seed, words):
+def test_comparison_rejects_bad_numbers(predictions, n_splits, seed, words):
     with pytest.raises(errors.ParameterError, match=words):
-        run_halves(Engine(predictions), resolve_methods(["mean"]), n_splits, seed)
+        vd.compare_calibrators(predictions, methods=["mean"], n_splits=n_splits, random_state=seed)
 
 
 def test_sweep_takes_its_own_rules(predictions):
