@@ -68,7 +68,8 @@ class Combined:
     ) -> None:
         self.xp = sources.xp
         self.dtype = probs.dtype if dtype is None else dtype
-        self._is_rounded = rounded and self.dtype != np.float64
+        # By its name: torch.compile does not compare NumPy's types with others.
+        self._is_rounded = rounded and str(self.dtype) != "float64"
         self.probs: Array = probs
         self.prediction: Labels = prediction
         self.sources = sources
