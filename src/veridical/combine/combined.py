@@ -68,8 +68,7 @@ class Combined:
     ) -> None:
         self.xp = sources.xp
         self.dtype = probs.dtype if dtype is None else dtype
-        # By its name: torch.compile does not compare NumPy's types with others.
-        self._is_rounded = rounded and str(self.dtype) != "float64"
+        self._is_rounded = rounded and self.dtype != self.xp.float64
         self.probs: Array = probs
         self.prediction: Labels = prediction
         self.sources = sources
