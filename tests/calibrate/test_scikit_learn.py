@@ -88,7 +88,7 @@ def test_clone_and_repr(name, rng):
     assert repr(copy) == repr(calibrator)
     assert "kind='logits'" in repr(calibrator)
     assert is_classifier(calibrator)
-    copy.set_params(combine=method.combiners[0])
+    copy.set_params(combine=next(iter(method.combiners)))
     probs = labelled_ensemble(rng)[0].swapaxes(0, 1)
     for use in (copy.predict, copy.predict_proba, copy.predict_confidence, copy.predict_all):
         with pytest.raises(NotFittedError, match=f"this {method.__name__} is not fitted; call fit") as caught:
