@@ -175,3 +175,11 @@ def test_orders_of_samples_sources_and_classes_commute(data, name, combiner):
     probs, confidence, labels = fitted(data, name, combiner, "classes").predict_all(new[:, :, CLASSES])
     renamed = probs[:, np.argsort(CLASSES)], confidence, CLASSES[labels]
     assert_same(renamed, expected, data, "classes")
+
+
+def test_means_that_tie_have_the_lowest_label():
+    """Sums in the order of the sources part where their means, the sums divided, are equal."""
+    places = np.array([1, 0, 3, 1, 0])
+    probs = np.where(np.eye(4, dtype=bool)[places], 0.7, 0.1)[:, None]
+    assert vd.discover(probs, max_iter=0).prediction.tolist() == [0]
+    assert vd.discover(np.repeat(probs, 100, axis=1)).prediction.tolist() == [0] * 100

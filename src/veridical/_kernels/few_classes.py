@@ -12,7 +12,7 @@ import numpy as np
 from veridical._kernels.arguments import LANES
 from veridical._kernels.elementary import log
 from veridical._kernels.few_classes_loading import check_lanes, read_samples, renormalise_lanes
-from veridical._kernels.jit import inner, kernel
+from veridical._kernels.jit import exact_inner, inner, kernel
 from veridical._kernels.lanes import all_lanes, any_lane, load, select, spread, store
 from veridical._kernels.projection import project_lanes
 
@@ -63,17 +63,19 @@ def _labels(memory, count, options):
     return label
 
 
-@inner
+@exact_inner  # in the order of the sources, and divided as the definition says, so that ties are ties
 def _exact_label(memory, i, near):
     """The label of lane ``i`` among the classes whose mean is at least ``near``."""
-    label, best = -1, -1.0
+    label, best, count = -1, -1.0, 0.0
+    for s in range(memory.present.shape[0]):
+        count += memory.present[s, i]
     for l in range(memory.z.shape[0]):
         if memory.z[l, i] >= near:
             score = 0.0
             for s in range(memory.scores.shape[0]):
                 score += memory.scores[s, l, i]
-            if score > best:
-                label, best = l, score
+            if score / count > best:
+                label, best = l, score / count
     return label
 
 
