@@ -82,6 +82,8 @@ DATA = {
 }
 
 
+#: On other combiners than the mean, single precision has fewer digits than bins and steps tell apart.
+SINGLE = ("single_votes", "confident_logits", "confident_floats")
 #: Isotonic steps for all classes may be as narrow as the rounding of tiny single-precision probabilities, and HV is the
 #: difference of nearly equal ones: there, numbers are as good as their inputs.
 NOT_IN_SINGLE_PRECISION = ("irm", "irova", "truth-logit")
@@ -89,7 +91,8 @@ CASES = [
     (data, name, combiner)
     for data in DATA
     for name, combiner in METHODS
-    if not (data.startswith("confident") and (name in NOT_IN_SINGLE_PRECISION or combiner != "mean"))
+    if not (data in SINGLE and combiner != "mean")
+    if not (data.startswith("confident") and name in NOT_IN_SINGLE_PRECISION)
 ]
 
 
