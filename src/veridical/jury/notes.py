@@ -13,7 +13,7 @@ from veridical.jury.gold import LEAST_GOLD, GoldChoice
 #: What was measured on eight sets of votes with known answers, see benchmarks/jury.py.
 _UNCALIBRATED = (
     "The confidence is made of weighted shares of votes.  On eight sets of votes with known answers it was off by 8 "
-    "points on average (3 to 18); give gold labels for about 100 items to calibrate it."
+    "points on average (2 to 18); give gold labels for about 100 items to calibrate it."
 )
 
 #: Fleiss' kappa of jurors who agree on something: 0.09 in a crowd that is a third useless, below 0.02 by chance.
