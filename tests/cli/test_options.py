@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from ensembles import random_ensemble
 from programs import veridical_in_process as veridical
@@ -71,6 +72,18 @@ def test_kind_and_axis_say_what_an_array_is(folder):
         assert read.keys() == expected.keys()
         for method, values in expected.items():
             assert read[method] == pytest.approx(values, abs=1e-9)
+
+
+def test_messages_about_columns_and_votes_name_the_option_that_helps(tmp_path):
+    (tmp_path / "logits.csv").write_text("label,cat,dog,fold\ncat,1,0,3\ndog,0,1,4\n")
+    assert "Others are chosen with --class-columns, and" in veridical("inspect", tmp_path / "logits.csv").stderr
+    pd.DataFrame({"cat": [0.5], "dog": [0.5], "comment": ["ok"]}).to_parquet(tmp_path / "text.parquet")
+    pd.read_parquet(tmp_path / "text.parquet").to_csv(tmp_path / "text.csv", index=False)
+    for name in ("text.csv", "text.parquet"):
+        assert "choose the columns of classes with --class-columns." in rejected("inspect", tmp_path / name)
+    votes = [f"{item},{juror},{'aAb'[item % 3]}" for item in range(9) for juror in "xyz"]
+    (tmp_path / "votes.csv").write_text("\n".join(["item,source,label", *votes]))
+    assert "which --normalize makes one." in " ".join(veridical("jury", tmp_path / "votes.csv").stdout.split())
 
 
 def test_labels_of_the_option_are_used_instead_of_those_in_the_file(folder, predictions):

@@ -623,9 +623,10 @@ def test_blanks_and_spellings_are_the_same_in_every_form(tmp_path, form, normali
         result = vd.judge(votes, **options)
         class_names = result.class_names
         (note,) = [note for note in result.notes if "spaces or final dots" in note]
+        end = "are read as one." if normalize else "count as different classes, which normalize=True makes one."
         assert note == (
             "labels that differ only by case, spaces or final dots: 'A' (3), 'A.' (1), 'a' (1); 'B' (1), 'b .' (1); "
-            + ("they are read as one." if normalize else "they count as different classes, which normalize makes one.")
+            f"they {end}"
         )
     assert class_names == (("A", "B") if normalize else ("A", "A.", "B", "a", "b ."))
 

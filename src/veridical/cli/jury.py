@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from veridical._tables import Table
+from veridical.cli import with_options
 from veridical.cli.options import option_group, seed_option, vote_options
 from veridical.cli.output import Output, output_options
 
@@ -95,7 +96,7 @@ def print_jury(result: object, output: Output) -> None:
         output.table(Table.of(["juror", "finding"], rows[:MOST_FINDINGS], "Jurors to look at"), of_words=True)
         _say_left_out(len(rows) - MOST_FINDINGS, "Also to look at", output)
     for note in result.notes:
-        output.text(note)
+        output.text(with_options(note))
 
 
 def _say_left_out(n_left_out: int, what: str, output: Output) -> None:

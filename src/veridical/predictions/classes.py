@@ -245,8 +245,8 @@ def columns_of_classes(columns: Sequence[str], where: str) -> list[str]:
         several = len(left_out) > 1
         warn_caller(
             f"{where}: column{'s' * several} {', '.join(left_out)} {'are' if several else 'is'} not read as a class; "
-            f"the classes are {ClassFinder(0, classes).listed()}.  Others are chosen with class_columns, and in data "
-            "frames with class_names.",
+            f"the classes are {ClassFinder(0, classes).listed()}.  Others are chosen with class_columns=, and in "
+            "data frames with class_names=.",
             AmbiguousInputWarning,
         )
     return classes
@@ -264,7 +264,7 @@ def order_of_columns(columns: Sequence[str] | None, wanted: Sequence[str], where
         problem = f"no column {missing[0]!r}" if missing else f"a column {extra[0]!r} that others lack"
         raise ShapeError(
             f"{where} has {problem}; all sources must have one column per class, and its columns are read as the "
-            f"classes {ClassFinder(0, columns).listed()}: choose with class_columns."
+            f"classes {ClassFinder(0, columns).listed()}: choose with class_columns=."
         )
     return None if order == list(range(len(order))) else order
 

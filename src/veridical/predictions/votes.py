@@ -73,7 +73,8 @@ class Spelling:
         groups = [", ".join(f"{label!r} ({counts[label]:,})" for label in own) for own in several]
         listed = "; ".join(groups[:_MOST_LISTED])
         more = f"; and {len(several) - _MOST_LISTED} more" * (len(several) > _MOST_LISTED)
-        end = "they are read as one" if self.normalize else "they count as different classes, which normalize makes one"
+        apart = "they count as different classes, which normalize=True makes one"
+        end = "they are read as one" if self.normalize else apart
         return [f"labels that differ only by case, spaces or final dots: {listed}{more}; {end}."]
 
 

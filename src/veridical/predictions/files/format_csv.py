@@ -101,7 +101,7 @@ def _numbers(scores: Sequence[str], classes: Sequence[str], where: str) -> list[
         except ValueError:
             raise FileFormatError(
                 f"{where}: {text[:40]!r} in column {name!r} is not a number; only sample, source, label, group, "
-                "kind and dtype hold text."
+                "kind and dtype hold text; choose the columns of classes with class_columns=."
             ) from None
     return result
 

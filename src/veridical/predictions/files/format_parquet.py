@@ -19,6 +19,7 @@ _WHAT = "a .parquet table"
 _MAGIC = b"PAR1"
 #: Bytes that a value takes: a number in an array, and an id or a name as a Python object.
 _PER_NUMBER, _PER_TEXT = 8, 160
+_NUMBERS = "numbers in it, or choose the columns of classes with class_columns="
 
 
 def read_table(path: Path, choose: Choose) -> Columns:
@@ -49,12 +50,12 @@ def _check_types(schema: Any, numbers: Sequence[str], text: Sequence[str], path:
     types = require("pyarrow", "parquet").types
     of_numbers = (types.is_integer, types.is_floating, types.is_boolean)
     of_text = (types.is_string, types.is_large_string, types.is_date, types.is_timestamp, types.is_null, *of_numbers)
-    for columns, allowed, needed in ((numbers, of_numbers, "numbers"), (text, of_text, "text, numbers or dates")):
+    for columns, allowed, needed in ((numbers, of_numbers, _NUMBERS), (text, of_text, "text, numbers or dates in it")):
         for name in columns:
             kind = schema.field(name).type
             kind = getattr(kind, "value_type", kind) if str(kind).startswith("dictionary") else kind
             if not any(is_allowed(kind) for is_allowed in allowed):
-                raise DtypeError(f"column {name!r} of {path} is of type {kind}; write {needed} in it.")
+                raise DtypeError(f"column {name!r} of {path} is of type {kind}; write {needed}.")
 
 
 def _check_sizes(metadata: Any, n_numbers: int, n_texts: int, path: Path) -> None:

@@ -182,7 +182,7 @@ def _warn_of_unnamed_classes(predictions: Predictions, where: str) -> None:
     if 0 < len(unnamed) <= n_classes / 3:
         warn_caller(
             f"{where}: no label names the classes {', '.join(unnamed)}, which are columns of the table; if they are "
-            "not classes, choose the columns of classes with class_columns.",
+            "not classes, choose the columns of classes with class_columns=.",
             AmbiguousInputWarning,
         )
 

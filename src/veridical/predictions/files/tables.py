@@ -90,7 +90,7 @@ def _classes(names: list[str], meanings: Mapping[str, str], request: Request, pa
     if all(value_of(name) is not None for name in names) and not all(is_whole(name) for name in names):
         raise FileFormatError(
             f"{path} starts with numbers; write the columns' names on its first line, or choose them with "
-            "class_columns if they are names of classes."
+            "class_columns= if they are names of classes."
         )
     if is_header_of_votes(names):
         raise FileFormatError(
