@@ -17,7 +17,7 @@ from programs import veridical_in_process as veridical
 import veridical as vd
 from veridical import cli, errors
 from veridical.cli.commands import COMMANDS, program
-from veridical.cli.options import _parse_size, _split_names
+from veridical.cli.options import _parse_size, split_names
 from veridical.cli.output import Output
 
 pytestmark = pytest.mark.compiled
@@ -72,13 +72,13 @@ def test_bad_sizes_are_rejected(text):
 
 @given(st.lists(st.sampled_from(["mean", "ts", "a b"]), min_size=1, max_size=4), st.sampled_from([",", ", ", " ,,"]))
 def test_names_are_split_at_commas(names, comma):
-    assert _split_names(None, None, comma.join(names)) == names
+    assert split_names(None, None, comma.join(names)) == names
 
 
 @pytest.mark.parametrize("text", ["", ",", " , "])
 def test_empty_lists_of_names_are_rejected(text):
     with pytest.raises(errors.ParameterError, match="--methods is empty"):
-        _split_names(None, click.Option(["--methods"]), text)
+        split_names(None, click.Option(["--methods"]), text)
 
 
 @pytest.mark.parametrize(

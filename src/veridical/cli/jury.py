@@ -6,7 +6,7 @@ import click
 
 from veridical._tables import Table
 from veridical.cli import with_options
-from veridical.cli.options import option_group, seed_option, vote_options
+from veridical.cli.options import option_group, seed_option, split_names, vote_options
 from veridical.cli.output import Output, output_options
 
 #: Rows of the table of jurors in the terminal.
@@ -15,14 +15,10 @@ MOST_ROWS = 30
 MOST_FINDINGS = 12
 
 
-def _split_classes(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
-    return None if value is None else [name.strip() for name in value.split(",")]
-
-
 @click.command()
 @click.argument("votes", type=click.Path())
 @click.option("--gold", type=click.Path(), help="Known answers to some items: a table with the columns item and label.")
-@click.option("--classes", callback=_split_classes, metavar="A,B,...", help="All classes; default: those with votes.")
+@click.option("--classes", callback=split_names, metavar="A,B,...", help="All classes; default: those with votes.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False), help="A .csv file to write the answers to.")
 @click.option("--report", "report_path", type=click.Path(dir_okay=False), help="Also write an HTML report.")
 @option_group(*vote_options)

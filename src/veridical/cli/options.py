@@ -34,7 +34,7 @@ def _one_or_several(ctx: click.Context, param: click.Parameter, value: tuple[str
     return value[0] if len(value) == 1 else value
 
 
-def _split_names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+def split_names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
     if value is None:
         return None
     names = [name.strip() for name in value.split(",") if name.strip()]
@@ -48,7 +48,7 @@ vote_options = (
     click.option("--normalize", is_flag=True, help="Votes: labels that differ by case, spaces or final dots are one."),
     click.option(
         "--abstain",
-        callback=_split_names,
+        callback=split_names,
         metavar="WORD,WORD,...",
         help="Votes: labels that are abstentions, beside blank ones, n/a, nan, none and null.",
     ),
@@ -73,7 +73,7 @@ prediction_options = option_group(
     click.option("--class-axis", type=int, help="Axis of the classes in an array; default the last."),
     click.option(
         "--class-columns",
-        callback=_split_names,
+        callback=split_names,
         metavar="NAME,NAME,...",
         help="Columns of a table with the classes; default: all but those with another meaning.",
     ),
@@ -125,7 +125,7 @@ def methods_option(help_text: str) -> Callable[[_Command], _Command]:
     return click.option(
         "--methods",
         "-m",
-        callback=_split_names,
+        callback=split_names,
         metavar="NAME,NAME,...",
         shell_complete=_complete_method,
         help=f"{help_text}  See 'veridical methods'.",
