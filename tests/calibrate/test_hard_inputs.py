@@ -180,6 +180,17 @@ def test_orders_of_samples_sources_and_classes_commute(data, name, combiner):
     assert_same(renamed, expected, data, "classes")
 
 
+@pytest.mark.parametrize(("name", "combiner"), METHODS, ids=lambda value: value)
+def test_order_in_memory_changes_nothing(name, combiner):
+    new = samples_of("forests")[2]
+    calibrator = fitted("forests", name, combiner)
+    for n_samples in (10, new.shape[1]):
+        expected = calibrator.predict_all(new[:, :n_samples])
+        for order in ((2, 1, 0), (1, 2, 0), (2, 0, 1), (1, 0, 2)):
+            stored = np.ascontiguousarray(new[:, :n_samples].transpose(order)).transpose(np.argsort(order))
+            assert_same(calibrator.predict_all(stored), expected, "forests", str(order))
+
+
 def test_means_that_tie_have_the_lowest_label():
     """Sums in the order of the sources part where their means, the sums divided, are equal."""
     places = np.array([1, 0, 3, 1, 0])

@@ -142,6 +142,7 @@ def _interpolate(xp: Any, scores: Any, searched: Any, knots: Any, moved: Any, va
 def put_at_label(xp: Any, rows: Any, labels: Any, values: Any) -> Any:
     """(N, L) with ``values``, a number or (N,), in the labels' columns; with NumPy, ``rows`` themselves are changed."""
     if xp is np:
+        rows = np.ascontiguousarray(rows)  # of others, numbers in one row would be a copy
         rows.reshape(-1)[row_starts(*rows.shape) + labels] = values
         return rows
     values = values[:, None] if getattr(values, "ndim", 0) else xp.full_like(rows, values)
@@ -167,6 +168,7 @@ def with_leading_labels(xp: Any, rows: Any, labels: Any) -> Any:
     """
     if xp is not np:
         return project(xp, rows, labels, LABEL_MARGIN)
+    rows = np.ascontiguousarray(rows)
     numbers, index = rows.reshape(-1), row_starts(*rows.shape) + labels
     scores = numbers[index]
     numbers[index] = -1.0

@@ -130,6 +130,8 @@ class SourcesInMemory:
         scores = predictions.samples(part.start, part.stop).astype(own_dtype, copy=False)
         if dtype is not None:
             scores = scores.astype(dtype, order="C", copy=False)
+        elif scores.strides[2] > min(scores.strides[:2]):
+            scores = np.ascontiguousarray(scores)  # the scores of a sample together: sums and results in one order
         with np.errstate(invalid="ignore", over="ignore"):
             sources, valid = check_scores(
                 np, scores, predictions.kind, missing, tolerance, traced=False, bits=8 * own_dtype.itemsize,
