@@ -335,7 +335,7 @@ def test_calibration_of_weighted_samples_repeats_them(wine):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"sample_weight": np.zeros(60)}, InvalidInputError, "all sample weights are 0"),
+        ({"sample_weight": np.zeros(60)}, InvalidInputError, "all sample weights are zero"),
         ({"sample_weight": np.eye(60)[0]}, InvalidInputError, "all samples that fold 0 leaves for its members"),
         ({"sample_weight": np.full(60, -1.0)}, InvalidInputError, "weight of sample 0 is -1"),
         ({"groups": np.zeros(60)}, ParameterError, "cv cannot split 60 samples .*number of groups: 1"),

@@ -421,7 +421,7 @@ def test_bad_outcomes_are_explained(values, error, words):
         ([1.0], ShapeError, r"sample_weight has shape \(1,\); give one weight per sample, shape \(2,\)"),
         ([1.0, -1.0], InvalidInputError, "the weight of sample 1 is -1; weights are finite and at least 0"),
         ([np.nan, 1.0], InvalidInputError, "the weight of sample 0 is nan"),
-        ([0.0, 0.0], InvalidInputError, "all sample weights are 0; at least one must be positive"),
+        ([0.0, 0.0], InvalidInputError, "all sample weights are zero; at least one must be positive"),
     ],
 )
 def test_bad_weights_are_located(weights, error, words):

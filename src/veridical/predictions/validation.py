@@ -387,5 +387,5 @@ def check_weights(sample_weight: Any, n_samples: int) -> npt.NDArray[np.float64]
             f"the weight of sample {wrong[0]} is {weights[wrong[0]]:g}; weights are finite and at least 0."
         )
     if n_samples and not weights.any():
-        raise InvalidInputError("all sample weights are 0; at least one must be positive.")
+        raise InvalidInputError("all sample weights are zero; at least one must be positive.")
     return weights
