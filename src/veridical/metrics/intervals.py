@@ -193,7 +193,15 @@ class Resamples:
             if m not in self._inverted:
                 draws, most = self._other_draws[:, a, m] - self._other_draws[:, b, m], self._metrics[m].highest
                 return value, *interval_of(value, draws, self._level, self._method or "basic", least=-most, most=most)
-        return value, *interval_of_difference(self._errors_of(a, m), self._errors_of(b, m), self._level)
+        low, high = interval_of_difference(self._errors_of(a, m), self._errors_of(b, m), self._level)
+        most = max(_most_apart(self._samples[a], self._samples[b]), abs(value))
+        return value, max(low, -most), min(high, most)
+
+
+def _most_apart(a: Sample, b: Sample) -> float:
+    """By how much calibration errors of two methods can differ: as far as confidences and outcomes are moved."""
+    moved = float(np.sqrt(a.mean(np.square(a.confidence - b.confidence))))
+    return moved + float(a.mean((a.correct != b.correct).astype(np.float64)))
 
 
 def interval_of(
