@@ -13,6 +13,7 @@ from sklearn.isotonic import IsotonicRegression
 import veridical as vd
 from veridical.calibrate.isotonic import check_steps, fit_steps, fit_weighted_steps
 from veridical.combine.state_checks import check_array, check_number, check_rising
+from veridical.errors import LongComputationWarning
 
 #: Scores with ties, and whether each was right.
 PAIRS = st.lists(st.tuples(st.integers(0, 20).map(lambda k: k / 20), st.booleans()), min_size=1, max_size=60)
@@ -127,3 +128,15 @@ def test_saved_auto_is_read_back(saved_auto, tmp_path):
     loaded = vd.load_calibrator(tmp_path / "auto.json")
     assert loaded.table_ == entries(saved_auto, "table_")[0]["table_"]
     assert (loaded.best_.combine, loaded.best_.name) in [(row["combine"], row["method"]) for row in loaded.table_]
+
+
+@pytest.mark.parametrize(
+    ("method", "n_classes", "cost"),
+    [
+        (vd.IROvA, 100_001, "100,001 isotonic regressions, .* irm"),
+        (vd.MatrixScaling, 2001, "4,004,001 numbers, .* vector"),
+    ],
+)
+def test_fits_of_minutes_say_what_they_cost_before_they_begin(method, n_classes, cost):
+    with pytest.raises(LongComputationWarning, match=cost):  # warnings are errors in tests
+        method().fit(np.full((1, 2, n_classes), 1 / n_classes), [0, 1])

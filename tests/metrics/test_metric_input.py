@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from veridical import errors, metrics
@@ -220,3 +221,12 @@ def test_message_says_what_to_do_with_logits_and_many_bins():
         metrics.ece([0, 1], [[2.0, 3.0], [1.0, 5.0]])
     with pytest.raises(errors.ParameterError, match="n_bins is 1000000000; give a whole number from 1 to 1,000,000"):
         metrics.ece([0, 1], [[0.5, 0.5], [0.2, 0.8]], n_bins=10**9, binning="width")
+
+
+def test_rows_of_frames_in_another_order_are_warned_about(rng):
+    probs, labels = pd.DataFrame(rng.dirichlet(np.ones(3), 40)), pd.Series(rng.integers(0, 3, 40))
+    with pytest.warns(errors.UnmatchedIdWarning, match=r"in another order, .* give y_true\.loc\[probs\.index\]"):
+        metrics.ece(labels, probs[::-1])
+    expected = metrics.ece(labels, probs)
+    assert metrics.ece(labels.loc[probs.index[::-1]], probs[::-1]) == pytest.approx(expected, abs=1e-12)
+    assert metrics.ece(labels.set_axis(range(5, 45)), probs) == expected  # rows of another table

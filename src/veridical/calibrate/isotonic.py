@@ -13,6 +13,7 @@ from veridical.calibrate.base import Calibrator
 from veridical.calibrate.binning import cells_of
 from veridical.combine.combined import Combined, Floats, Labels
 from veridical.combine.state_checks import check_array, check_rising
+from veridical.errors import LongComputationWarning, warn_caller
 
 #: Breaks ties between scores that were fitted as equal, in the order that they had.
 TIE_BREAKER = 1e-9
@@ -167,6 +168,9 @@ class IROvA(Calibrator):
     _state = ("thresholds_", "values_", "starts_")
 
     def _fit(self, combined: Combined, labels: Labels) -> None:
+        if combined.n_classes > 100_000:
+            cost = f"irova fits {combined.n_classes:,} isotonic regressions, which takes minutes"
+            warn_caller(f"{cost}; irm fits one for all classes.", LongComputationWarning)
         probs = combined.probs.astype(np.float64, copy=False)
         single = combined.dtype != np.float64
         fits = run_blocks(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from veridical._parallel import run_blocks
 from veridical.backends.foreign import NeedsHostError, as_foreign
-from veridical.errors import AmbiguousInputWarning, NotFiniteError, ShapeError, warn_caller
+from veridical.errors import AmbiguousInputWarning, NotFiniteError, ShapeError, UnmatchedIdWarning, warn_caller
 from veridical.metrics.groups import group_codes
 from veridical.predictions.arrays import holds_bfloat16
 from veridical.predictions.validation import (
@@ -248,6 +248,7 @@ def check_sample(
 
     With ``check_later`` the range of (N,) confidences is left to the kernel that adds them up.
     """
+    _warn_of_order(y_true, probs)
     sample = _sample_on_device(y_true, probs)
     if sample is None:
         sample = _sample_on_host(y_true, probs, check_later)
@@ -257,6 +258,16 @@ def check_sample(
         sample.doubt = check_doubt(doubt, len(sample))
     sample.group = group_codes(groups, len(sample))
     return sample
+
+
+def _warn_of_order(y_true: Any, probs: Any) -> None:
+    """Warn where the rows of data frames and series are the same in another order."""
+    rows: Any = getattr(y_true, "index", None)
+    others: Any = getattr(probs, "index", None)
+    have_rows = hasattr(rows, "equals") and hasattr(others, "equals") and len(rows) == len(others)
+    if have_rows and not rows.equals(others) and not len(rows.symmetric_difference(others)):
+        order = "the index of y_true has that of probs in another order, and metrics take rows as they stand"
+        warn_caller(f"{order}; to join them, give y_true.loc[probs.index].", UnmatchedIdWarning)
 
 
 def _sample_on_device(y_true: Any, probs: Any) -> Sample | None:
