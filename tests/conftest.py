@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,30 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         for place in places:
             reporter.write_line(f"  {place}")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@contextmanager
+def restored_registries() -> Iterator[None]:
+    """Forget afterwards which calibrators, combiners and metrics were registered meanwhile."""
+    from veridical.calibrate.registry import registered
+    from veridical.combine import COMBINERS
+    from veridical.metrics import METRICS
+
+    registries: tuple[dict[str, Any], ...] = (registered, COMBINERS, METRICS)
+    before = [dict(registry) for registry in registries]
+    try:
+        yield
+    finally:
+        for registry, entries in zip(registries, before, strict=True):
+            registry.clear()
+            registry.update(entries)
+
+
+@pytest.fixture(autouse=True)
+def _registries() -> Iterator[None]:
+    """What a test, an example or a page registers is unknown to the next."""
+    with restored_registries():
+        yield
 
 
 #: Predictions of real networks; tests/golden/README.md says where they and their figures come from.

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from pathlib import Path
 
 import dask.array
 import numpy as np
@@ -58,8 +59,6 @@ def toys(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield importlib.import_module("toys")
-    registered.pop("toy", None)
-    COMBINERS.pop("root", None)
     sys.modules.pop("toys", None)
 
 
@@ -108,11 +107,40 @@ def test_commands_import_plugins(toys, rng, tmp_path, capsys):
     command = ["calibrate", "predictions.npz", "--method", "toy", "--out", "toy.json", "--quiet"]
     assert run_command(command) == 2
     assert run_command([*command, "--plugin", "toys"]) == 0
-    assert run_command(["methods", "--plugin", "gone"]) == 2
-    assert "plugin 'gone' cannot be imported" in capsys.readouterr().err
     registered.pop("toy")
     with pytest.raises(SavedFileError, match="no method is called 'toy'"):
         vd.load_calibrator("toy.json")
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("gone", "cannot be imported (No module named 'gone')"),
+        ("", "cannot be imported (Empty module name)"),
+        (".", "cannot be imported"),
+        (".toys", "cannot be imported"),
+        ("a..b", "cannot be imported"),
+        ("\0", "cannot be imported"),
+        ("raises", "cannot be imported (it is broken)"),
+        ("exits", "cannot be imported (1)"),
+        ("silent", "registers nothing; call veridical.register in it"),
+        ("json", "registers nothing"),  # imported long ago
+    ],
+)
+def test_plugins_that_register_nothing_are_refused(toys, module, message, capsys):
+    Path("raises.py").write_text("raise ZeroDivisionError('it is broken.\\nIndeed.')")
+    Path("exits.py").write_text("raise SystemExit(1)")
+    Path("silent.py").write_text("x = 1")
+    assert run_command(["methods", "--plugin", module]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"Error: the plugin {module!r} {message}")
+    assert captured.err.count("\n") == 1
+
+
+def test_plugins_may_be_imported_twice(toys, capsys):
+    assert run_command(["methods", "--plugin", "toys", "--plugin", "toys"]) == 0
+    assert run_command(["methods", "--plugin", "toys"]) == 0
 
 
 def test_unregistered_classes_are_not_saved(toys, rng, tmp_path):
@@ -129,11 +157,8 @@ def test_own_metrics_are_known():
         """Mean distance from one."""
         return float(np.average(1 - np.asarray(probs), weights=sample_weight))
 
-    try:
-        scores = vd.evaluate(vd.Predictions([[[0.75, 0.25]] * 4], [0, 0, 1, 0]), methods=["mean"], floors=False)
-        assert scores.methods[0].summary["mean_doubt"].value == 0.25
-    finally:
-        del vd.metrics.METRICS["mean_doubt"]
+    scores = vd.evaluate(vd.Predictions([[[0.75, 0.25]] * 4], [0, 0, 1, 0]), methods=["mean"], floors=False)
+    assert scores.methods[0].summary["mean_doubt"].value == 0.25
 
 
 def test_names_and_classes_are_checked(toys):

@@ -11,6 +11,8 @@ from cases import KINDS, Case, Draw, often
 from hypothesis import strategies as st
 from odd_values import NAMES, odd_values
 
+import veridical as vd
+
 
 def _choice(*names: Any) -> Callable[[Case], st.SearchStrategy[Any]]:
     return lambda case: st.sampled_from(names)
@@ -42,6 +44,31 @@ _METRICS = (
     "smooth_ece",
     "debiased_ece",
 )
+
+
+class _OwnCalibrator(vd.calibrate.Calibrator):
+    name = "own"
+    summary = "The confidence as it is."
+
+    def _fit(self, combined: Any, labels: Any) -> None:
+        pass
+
+    def formula(self, xp: Any, combined: Any) -> Any:
+        return combined.confidence
+
+
+class _OwnCombiner(vd.combine.Combiner):
+    name = "largest"
+    summary = "The largest of the sources' probabilities, scaled to a distribution."
+
+    def formula(self, xp: Any, sources: Any) -> Any:
+        return xp.max(sources.probs, axis=0)
+
+
+def _own_metric(y_true: Any, probs: Any, *, sample_weight: Any = None) -> float:
+    return float(np.average(probs, weights=sample_weight))
+
+
 _LABEL_FREE = ("mean", "tde", "atde", "consensus", "members", "temperature", "ts", "ptde", "irova", "no such method")
 
 #: What a parameter of this name usually gets, as a strategy that depends on the case.
@@ -58,12 +85,14 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "class_axis": _choice(None, -1, 2),
     "class_names": lambda case: _names(case.n_classes, "class"),
     "combine": _choice("mean", "atde", "linear-pool", "log-pool", "consensus"),
+    "combiner": _choice(_OwnCombiner, vd.combine.Combiner, vd.combine.COMBINERS["mean"]),
     "confidence": lambda case: st.just(case.confidence),
     "confidence_level": _choice(0.95, 0.0, 1.0, 1e-300),
     "correct": lambda case: st.just(case.outcomes),
     "doubt": lambda case: st.sampled_from([None, case.confidence, np.zeros(case.n_samples)]),
     "edges": _choice(None, [0.0, 0.5, 1.0], [0, 1]),
     "floors": _choice(False, True),
+    "function": _choice(_own_metric, vd.metrics.ece, lambda y_true, probs: 0.0),
     "gold": lambda case: st.sampled_from([None, {}, {"item 0": "class 0"}, dict(enumerate(case.places.tolist()))]),
     "groups": lambda case: st.sampled_from(
         [None, np.arange(case.n_samples) // 2, [0] * case.n_samples, _numbered("group", case.n_samples)]
@@ -90,6 +119,7 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "matrix": lambda case: st.just(np.eye(case.n_sources)),
     "max_risk": _choice(0.05, 0.5, 1e-9),
     "max_iter": _choice(20, 0, 1, 1000),
+    "meaning": _choice("", "What it measures."),
     "method": _choice(*_LABEL_FREE),
     "methods": lambda case: st.lists(st.sampled_from(_LABEL_FREE), min_size=1, max_size=2),
     "metric": _choice(*_METRICS),
@@ -109,6 +139,7 @@ PARAMETERS: dict[str, Callable[[Case], st.SearchStrategy[Any]]] = {
     "off_diagonal": _choice(10.0, 0.0, 1e9),
     "penalty": _choice(1.0, 0.0, 1e9),
     "period_order": _choice("value", "appearance"),
+    "plugin": _choice(_OwnCalibrator, _OwnCombiner, _own_metric, vd.Temperature, vd.combine.Combiner, int),
     "predictions": lambda case: st.just(case.ensemble),
     "probs": lambda case: st.just(case.vectors),
     "progress": _choice(None),

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import test_functions
 from cases import Case
-from conftest import HUNT
+from conftest import HUNT, restored_registries
 from hunting import SEED
 from hypothesis import find
 from odd_values import MAKERS
@@ -277,7 +277,7 @@ def _failures(name: str, function: Any, usual: dict[str, Any], parameter: str, m
     if parameter in COUNTS and isinstance(value, int) and value > 10**6:  # it is as much work as it says
         return []
     try:
-        with time_limit(name):
+        with time_limit(name), restored_registries():
             check_call(name, function, **{**usual, parameter: value})
     except Exception as error:
         return [f"{name}({parameter}={_shown(value)}): {type(error).__name__}: {error}"[:300]]

@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from cases import cases, often
+from conftest import restored_registries
 from hunting import hunted
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,7 +118,8 @@ def test_function(name):
         try:
             options = data.draw(arguments(function, case, own))
             # Also arrays in host memory are computed by their library then, as those of other devices are.
-            with array_path() if data.draw(st.integers(0, 9)) == 0 else nullcontext():
+            computed_by_library = data.draw(st.integers(0, 9)) == 0
+            with array_path() if computed_by_library else nullcontext(), restored_registries():
                 check_call(name, function, **options)
         finally:
             if ".plots." in name:

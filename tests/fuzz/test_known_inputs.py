@@ -231,6 +231,7 @@ REFUSED = {
     "text as a client to apply": lambda: vd.scale.apply_calibrator(
         vd.Temperature().fit(PROBS, LABELS), PROBS, client="here", out="out.npz"
     ),
+    "array as a default kind": lambda: vd.scale.open(PROBS, default_kind=PROBS),
     "array as a client of a Dask array": lambda: vd.evaluate(_dask(), LABELS, methods=["mean"], client=np.arange(3)),
     "object as a seed of a Dask array": lambda: vd.evaluate(_dask(), LABELS, methods=["mean"], random_state=Hostile()),
     "half a surrogate pair in a table": lambda: _calibrated(class_names=["a", "b", "\ud800"]).save("out.csv"),

@@ -92,8 +92,7 @@ def mean_gap():
         """Mean confidence minus accuracy."""
         return abs(np.average(probs - y_true, weights=sample_weight))
 
-    yield metrics.register_metric(mean_gap, title="gap", is_calibration_error=True, in_percent=True)
-    del metrics.METRICS["mean_gap"]
+    return metrics.register_metric(mean_gap, title="gap", is_calibration_error=True, in_percent=True)
 
 
 def test_registered_metric_is_a_metric_like_any_other(mean_gap):
@@ -120,12 +119,9 @@ def test_registered_metric_of_distributions(mean_gap):
         return 1 - probs[np.arange(len(y_true)), y_true].min()
 
     metrics.register_metric(largest_loss, needs_vectors=True)
-    try:
-        assert "largest_loss" not in metrics.SUMMARY_METRICS
-        probs = [[0.9, 0.1], [0.4, 0.6]]
-        assert metrics.bootstrap("largest_loss", [0, 0], probs, n_resamples=5).value == pytest.approx(0.6)
-    finally:
-        del metrics.METRICS["largest_loss"]
+    assert "largest_loss" not in metrics.SUMMARY_METRICS
+    probs = [[0.9, 0.1], [0.4, 0.6]]
+    assert metrics.bootstrap("largest_loss", [0, 0], probs, n_resamples=5).value == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("name", ["ece", "<lambda>"])

@@ -207,7 +207,7 @@ def _run(
     client: Any,
 ) -> tuple[Evaluation, Fits | None]:
     """The evaluation of some methods, and what calibrators are fitted with."""
-    check_client(client)
+    check_client(client, blocked.reader)
     calibrators = {
         method.name: method.make(random_state, missing="skip", n_threads=n_threads)
         for method in methods

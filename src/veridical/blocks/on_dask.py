@@ -132,10 +132,20 @@ def local_client(n_workers: int, memory_limit: Any = "auto") -> Iterator[Any]:
         yield client
 
 
-def check_client(client: Any) -> None:
-    """Refuse what is neither None nor a client."""
-    if client is not None and not (hasattr(client, "submit") and hasattr(client, "scatter")):
+def check_client(client: Any, reader: Reader) -> None:
+    """Refuse what is neither None nor a client, and a client whose workers cannot read the samples."""
+    if client is None:
+        return
+    if not (hasattr(client, "submit") and hasattr(client, "scatter")):
         raise ParameterError(f"client is {shown(client)}; give a dask.distributed.Client, or leave it out.")
+    _check_shared(reader)
+
+
+def _check_shared(reader: Reader) -> None:
+    if not reader.is_shared:
+        raise ParameterError(
+            "workers read predictions from a file; give a C-ordered .npy or a .zarr that all of them can reach."
+        )
 
 
 def results_on_dask(
@@ -208,10 +218,7 @@ def delayed_results(
 ) -> list[Any]:
     """``work`` of blocks as tasks, which get the chunk of a Dask array, or read their samples from the file."""
     reader, delayed = predictions.reader, require("dask", "cluster").delayed
-    if not reader.is_shared:
-        raise ParameterError(
-            "workers read predictions from a file; give a C-ordered .npy or a .zarr that all of them can reach."
-        )
+    _check_shared(reader)
     numbers = range(predictions.n_blocks) if numbers is None else numbers
     task, shared = delayed(run_block, pure=False), delayed(work, pure=False, traverse=False)
     source = None if isinstance(reader, DaskReader) else delayed(reader, pure=False, traverse=False)

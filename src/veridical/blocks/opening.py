@@ -94,6 +94,8 @@ def open(
         check_sources_axis(sources_axis)
     if kind is not None and not isinstance(path, Predictions):
         check_choice(kind, INPUT_KINDS, "kind")
+    if default_kind is not None:
+        check_choice(default_kind, INPUT_KINDS, "default_kind")
     if is_dask_array(path):
         from veridical.blocks.on_dask import open_dask_array
 

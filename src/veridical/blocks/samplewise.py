@@ -15,6 +15,7 @@ from veridical._progress import Progress
 from veridical._version import __version__
 from veridical.blocks.blocked import Block, BlockedPredictions
 from veridical.blocks.identity import identity_of_path
+from veridical.blocks.on_dask import check_client, delayed_results, lazy_arrays
 from veridical.blocks.opening import as_blocked, open
 from veridical.blocks.outputs import ArraySpec, BlockOutput, read_arrays, write_arrays
 from veridical.blocks.passes import Throughput, map_blocks, merge_blocks
@@ -56,6 +57,7 @@ def over_samples(
 
     They are in memory, in a file that appears when all blocks are written, or lazy where the predictions are.
     """
+    check_client(client, predictions.reader)  # before a file is begun
     empty, _ = work(predictions.empty_block())
     specs = {name: ArraySpec.of(array, predictions.n_samples) for name, array in empty.items()}
     work = partial(_without_warnings, work)  # those about sources were given for the empty block
@@ -66,8 +68,6 @@ def over_samples(
         what = "only a result that is written to a file can be continued" if resume else "workers write to a file"
         raise ParameterError(f"{what}; give out=.")
     if predictions.reader.is_lazy:
-        from veridical.blocks.on_dask import delayed_results, lazy_arrays
-
         return lazy_arrays(predictions, delayed_results(predictions, work), specs), []
     arrays, rest = _allocate(specs), []
     for number, (part, other) in map_blocks(predictions, work, report):
@@ -243,6 +243,7 @@ def consensus(
     blocked = as_blocked(predictions, kind, sources_axis)
     check_choice(missing, ("skip", "raise"), "missing")
     check_flag(accuracy_preserving, "accuracy_preserving")
+    check_client(client, blocked.reader)
     skipping = AbsentSkipped(n_threads, missing)
     report = Throughput(progress, "sums of the consensus", 2)
     gathered = merge_blocks(blocked, partial(_gather, skipping), report, client=client)

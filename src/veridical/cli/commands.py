@@ -44,7 +44,7 @@ def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
 def _import_plugins(ctx: click.Context, param: click.Parameter, modules: tuple[str, ...]) -> None:
     if modules:
         plugins = importlib.import_module("veridical.evaluation.plugins")
-        for module in modules:
+        for module in dict.fromkeys(modules):
             plugins.import_plugin(module)
 
 

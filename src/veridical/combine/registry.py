@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from veridical.combine.across_samples.combiners import ConsensusMean, LabelKeepingConsensusMean
 from veridical.combine.base import ATDE, TDE, Combiner, Mean
 from veridical.combine.combined import Combined
@@ -9,7 +11,7 @@ from veridical.combine.in_memory import CombineOptions
 from veridical.combine.linear_pool import LinearPool
 from veridical.combine.log_pool import LogPool
 from veridical.combine.truth import Labels
-from veridical.errors import ParameterError
+from veridical.errors import ParameterError, shown
 from veridical.predictions import Predictions
 
 _ALL: tuple[type[Combiner], ...] = (
@@ -24,6 +26,14 @@ _ALL: tuple[type[Combiner], ...] = (
 
 #: Name -> combiner.
 COMBINERS: dict[str, type[Combiner]] = {combiner.name: combiner for combiner in _ALL}
+
+
+def name_of_own(plugin: type) -> str:
+    """The name of a class that is to be registered, if one can type it."""
+    name = getattr(plugin, "name", None)
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise ParameterError(f"{plugin.__name__} has the name {shown(name)}; use lower-case letters, digits and -.")
+    return name
 
 
 def register_combiner(combiner: type[Combiner]) -> None:
@@ -43,10 +53,13 @@ def register_combiner(combiner: type[Combiner]) -> None:
     array([[0.6, 0.4]])
     >>> del vd.combine.COMBINERS["largest"]
     """
-    known = COMBINERS.get(combiner.name)
+    if not (isinstance(combiner, type) and issubclass(combiner, Combiner)):
+        raise ParameterError(f"{shown(combiner)} is no combiner; give a subclass of veridical.combine.Combiner.")
+    name = name_of_own(combiner)
+    known = COMBINERS.get(name)
     if known is not None and (known.__module__, known.__qualname__) != (combiner.__module__, combiner.__qualname__):
-        raise ParameterError(f"there is a combiner called {combiner.name!r} already; choose another name.")
-    COMBINERS[combiner.name] = combiner
+        raise ParameterError(f"there is a combiner called {name!r} already; choose another name.")
+    COMBINERS[name] = combiner
 
 
 def label_free_combiners() -> tuple[str, ...]:

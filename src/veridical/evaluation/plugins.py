@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import sys
 from typing import Any, TypeVar
 
 from veridical.calibrate.base import Calibrator
 from veridical.calibrate.registry import calibrators, full_name, registered
 from veridical.combine.base import Combiner
-from veridical.combine.registry import COMBINERS
-from veridical.errors import ParameterError, shown
-from veridical.metrics.registry import register_metric
+from veridical.combine.registry import COMBINERS, name_of_own
+from veridical.errors import ParameterError, first_line, shown
+from veridical.metrics.registry import METRICS, register_metric
 
 _Plugin = TypeVar("_Plugin")
 
@@ -61,9 +60,7 @@ def register(plugin: _Plugin, **properties: Any) -> _Plugin:
         raise ParameterError(
             f"{shown(plugin)} is neither a calibrator nor a combiner; give a subclass of one, or a metric's function."
         )
-    name = getattr(plugin, "name", None)
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-        raise ParameterError(f"{plugin.__name__} has the name {name!r}; use lower-case letters, digits and -.")
+    name = name_of_own(plugin)
     taken = calibrators().get(name) if name in calibrators() else COMBINERS.get(name)
     if full_name(name) != name or (taken is not None and taken.__module__.startswith("veridical.")):
         raise ParameterError(f"{name!r} is a name of the library; give {plugin.__name__} another one.")
@@ -75,12 +72,21 @@ def register(plugin: _Plugin, **properties: Any) -> _Plugin:
 
 
 def import_plugin(module: str) -> None:
-    """Import a module that registers classes, also from the working directory."""
+    """Import a module that registers something, also from the working directory."""
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
+    before = _everything()
     try:
         importlib.import_module(module)
-    except ImportError as error:
-        raise ParameterError(
-            f"the plugin {module!r} cannot be imported ({error}); give the name of a module."
-        ) from None
+    except (Exception, SystemExit) as error:  # a module may raise anything
+        reason = first_line(error) or type(error).__name__
+        raise ParameterError(f"the plugin {module!r} cannot be imported ({reason}); give a module's name.") from error
+    after = _everything()  # is the same where the module was imported before
+    its_own = [entry for entry in after if f"{getattr(entry, '__module__', '')}.".startswith(f"{module}.")]
+    if after == before and not its_own:
+        raise ParameterError(f"the plugin {module!r} registers nothing; call veridical.register in it.")
+
+
+def _everything() -> list[Any]:
+    """What can be registered and is."""
+    return [*registered.values(), *COMBINERS.values(), *(metric.formula for metric in METRICS.values())]

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from veridical.errors import ParameterError, shown
-from veridical.predictions.validation import check_choice
+from veridical.predictions.validation import check_choice, check_type
 
 if TYPE_CHECKING:
     from veridical.metrics.sample import Sample
@@ -244,7 +244,9 @@ def register_metric(function: Callable[..., float], *, title: str = "", meaning:
     0.25
     >>> del metrics.METRICS["mean_gap"]
     """
-    name = getattr(function, "__name__", "")
+    check_type(title, str, "title", "a string")
+    check_type(meaning, str, "meaning", "a string")
+    name = getattr(function, "__name__", "") if callable(function) else ""
     if not name.isidentifier() or (name in METRICS and METRICS[name].formula is None):
         raise ParameterError(f"a metric cannot be called {shown(name)}; give a function with a name of its own.")
     meaning = meaning or (function.__doc__ or "").strip().partition("\n")[0]
