@@ -73,6 +73,8 @@ def register(plugin: _Plugin, **properties: Any) -> _Plugin:
 
 def import_plugin(module: str) -> None:
     """Import a module that registers something, also from the working directory."""
+    if "" in module.split("."):
+        raise ParameterError(f"the plugin {module!r} is no name of a module; give one as in import package.module.")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     before = _everything()
