@@ -1,11 +1,13 @@
 """How often intervals contain the true calibration error, and how often noise floors are exceeded, by simulation.
 
-``pytest -n 0 -s -m simulation tests/metrics/test_coverage_of_intervals.py`` prints the coverage of each cell with its
-standard error: the table in docs/reference/metrics.md.
+``VERIDICAL_HUNT=8 pytest -n 0 -s -m simulation tests/metrics/test_coverage_of_intervals.py`` prints the coverage of each
+cell with its standard error: the table in docs/reference/metrics.md.  Without the variable there are an eighth as many
+simulations of each, which is enough to notice an interval that is wrong.
 """
 
 import numpy as np
 import pytest
+from conftest import examples
 from scipy.special import ndtr
 
 from veridical import metrics
@@ -57,7 +59,7 @@ def test_few_intervals_miss_the_true_error(error):
 @pytest.mark.parametrize("shape", ["shift", "slope"])
 @pytest.mark.parametrize("metric", ["ece", "ece_kde", "ks_error"])
 def test_intervals_contain_the_true_error(metric, shape, error, n_samples):
-    n_simulations = 400 if n_samples < 20_000 else 200
+    n_simulations = examples(50 if n_samples < 20_000 else 25)
     below, above = share_of_misses(metric, shape, error, n_samples, n_simulations, 500, seed=1)
     coverage = 1 - below - above
     standard_error = np.sqrt(coverage * (1 - coverage) / n_simulations)
@@ -96,10 +98,11 @@ def test_few_calibrated_methods_are_told_apart():
 @pytest.mark.parametrize("n_samples", [300, 2000])
 @pytest.mark.parametrize("make", [one_knows_less, equally_overconfident])
 def test_methods_of_equal_error_are_told_apart_in_one_of_twenty_cases(make, n_samples):
-    share = rejected(make, n_samples, 400)
-    standard_error = np.sqrt(share * (1 - share) / 400)
+    n_simulations = examples(50)
+    share = rejected(make, n_samples, n_simulations)
+    standard_error = np.sqrt(share * (1 - share) / n_simulations)
     print(f"\n{make.__name__} N={n_samples}: {100 * share:.1f} +- {100 * standard_error:.1f} % told apart")
-    assert share <= 0.06 + 3 * np.sqrt(0.05 * 0.95 / 400)
+    assert share <= 0.06 + 3 * np.sqrt(0.05 * 0.95 / n_simulations)
 
 
 def grouped(rng, n_groups, size, correlation):
@@ -127,9 +130,10 @@ def share_above_floor(n_groups, size, correlation, n_simulations):
 @pytest.mark.parametrize("n_groups", [4, 12, 60])
 def test_grouped_floors_are_exceeded_in_at_most_a_tenth_of_the_cases(n_groups, correlation):
     """3 to 7 % without correlation; 8 to 10 % with, because outcomes far from 1/2 are drawn with less than they had."""
-    share = share_above_floor(n_groups, 40, correlation, 300)
+    n_simulations = examples(40)
+    share = share_above_floor(n_groups, 40, correlation, n_simulations)
     print(f"\n{n_groups} groups, correlation {correlation}: {100 * share:.1f} % above the floor")
-    assert share <= 0.1 + 2 * np.sqrt(0.1 * 0.9 / 300)
+    assert share <= 0.1 + 2 * np.sqrt(0.1 * 0.9 / n_simulations)
 
 
 def test_one_of_two_halves_is_rarely_above_the_floor():
