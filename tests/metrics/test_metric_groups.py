@@ -1,5 +1,7 @@
 """Samples that belong together: their numbers, resamples of whole groups, and correlated outcomes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -136,6 +138,18 @@ def test_uniform_numbers_have_the_correlation_of_their_outcomes(correlation):
     assert np.corrcoef(outcomes.T)[0, 1] == pytest.approx(correlation, abs=0.02)
     # Whatever the correlation, each number is uniform.
     np.testing.assert_allclose(np.quantile(uniforms, [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.02)
+
+
+@pytest.mark.parametrize("correlation", [0.1, 0.5])
+@pytest.mark.parametrize("confidences", [[0.9], [0.03], [0.5, 0.8, 0.99]])
+def test_outcomes_far_from_one_half_are_as_correlated_as_those_observed(confidences, correlation):
+    rng, group = np.random.default_rng(4), np.repeat(np.arange(50_000), 2)
+    confidence = rng.choice(confidences, len(group))
+    sample = Sample(confidence, rng.random(len(group)) < confidence, group=group)
+    noise = replace(GroupCorrelation.of(sample), ratio=1 + correlation, freedom=np.inf)
+    outcomes = draw_uniforms(rng, noise, len(group)) < confidence
+    products = np.prod(((outcomes - confidence) / np.sqrt(confidence * (1 - confidence))).reshape(-1, 2), axis=1)
+    assert products.mean() == pytest.approx(correlation, abs=4 * products.std() / np.sqrt(50_000))
 
 
 def test_uniform_numbers_without_groups_are_those_of_the_generator():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from veridical.errors import ParameterError
 from veridical.predictions.sample_ids import check_groups
 
 if TYPE_CHECKING:
-    from veridical.metrics.sample import Sample
+    from veridical.metrics.sample import Floats, Sample
 
 Codes = npt.NDArray[np.intp]
 
@@ -21,6 +21,10 @@ _N_BINS = 10
 _LARGEST_CORRELATION = 0.95
 #: One group, or one with nearly all samples, tells nothing about others.
 _LEAST_FREEDOM = 0.05
+#: Confidences are represented by so many quantiles where the correlation of their outcomes is computed.
+_N_QUANTILES = 20
+#: Angles whose sines are correlations of normal numbers.
+_ANGLES = np.linspace(0, np.pi / 2 * _LARGEST_CORRELATION, 96)
 
 
 def group_codes(groups: Any, n_samples: int) -> Codes | None:
@@ -41,6 +45,26 @@ def draw_counts(generator: np.random.Generator, counted: Codes, group: Codes | N
     return counts
 
 
+def _outcome_correlations(chances: Floats) -> Floats:
+    """Correlations of outcomes that are right where a normal number with correlation sin(angle) is below a threshold.
+
+    Two of them, right with probabilities p and q and thresholds a and b of the normal distribution, have the covariance
+
+        integral over t from 0 to the angle of exp(-(a^2 + b^2 - 2 a b sin t) / (2 cos^2 t)) / (2 pi),
+
+    and the correlation is that over sqrt(p (1 - p) q (1 - q)): 2/pi times the angle for probabilities of 1/2, less for
+    others.  Returned is its mean over all pairs of ``chances``, for each of ``_ANGLES``.
+    """
+    import scipy.special
+
+    threshold, variance = scipy.special.ndtri(chances), chances * (1 - chances)
+    a, b, angle = threshold[:, None], threshold, _ANGLES[:, None, None]
+    density = np.exp((a * b * np.sin(angle) - (a**2 + b**2) / 2) / np.cos(angle) ** 2) / (2 * np.pi)
+    slopes = np.mean(density / np.sqrt(np.multiply.outer(variance, variance)), axis=(1, 2))
+    steps = np.diff(_ANGLES) * (slopes[1:] + slopes[:-1]) / 2
+    return np.concatenate(([0.0], np.cumsum(steps)))
+
+
 @dataclass(frozen=True)
 class GroupCorrelation:
     """How much outcomes of one group have in common, and how surely that is known.
@@ -56,12 +80,15 @@ class GroupCorrelation:
         Of the group of an average sample.
     freedom : float
         Degrees of freedom of ``ratio``: groups minus one, and fewer if some are much larger than others.
+    by_angle : (angles,) array
+        Correlations of outcomes, for angles whose sines are those of the normal numbers that they are drawn from.
     """
 
     group: Codes | None
     ratio: float = 1.0
     size: float = 1.0
     freedom: float = np.inf
+    by_angle: Floats = field(default_factory=lambda: 2 / np.pi * _ANGLES, repr=False)
 
     @classmethod
     def of(cls, sample: Sample) -> GroupCorrelation:
@@ -83,7 +110,8 @@ class GroupCorrelation:
         sums = np.bincount(group[known], residuals[known] / scale[known])
         # Residuals add up to zero, which takes the part 1 / (freedom + 1) from the variance between groups.
         ratio = float(sums @ sums) / n_known * (freedom + 1) / freedom
-        return cls(group, ratio, size, freedom)
+        chances = np.quantile(confidence[known], (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES)
+        return cls(group, ratio, size, freedom, _outcome_correlations(chances))
 
     def reordered(self, origin: Codes, n_samples: int) -> GroupCorrelation:
         """The same for the samples before they were sorted or left out."""
@@ -122,15 +150,15 @@ class GroupCorrelation:
 def draw_uniforms(generator: np.random.Generator, noise: GroupCorrelation, n_samples: int) -> Any:
     """(N,) uniform numbers; with groups, those of one group have a common part.
 
-    They come from normal numbers with correlation sin(pi/2 * c), for which outcomes of probability 1/2 have
-    correlation c.
+    They come from normal numbers, with the correlation for which outcomes of the sample's confidences have the
+    correlation that ``noise`` draws.
     """
     correlation = noise.draw(generator)
     if noise.group is None or correlation == 0.0:
         return generator.random(n_samples)
     import scipy.special
 
-    latent = np.sin(np.pi / 2 * correlation)
+    latent = np.sin(np.interp(correlation, noise.by_angle, _ANGLES))
     common = generator.standard_normal(int(noise.group.max()) + 1)[noise.group]
     return scipy.special.ndtr(np.sqrt(latent) * common + np.sqrt(1 - latent) * generator.standard_normal(n_samples))
 
