@@ -57,16 +57,16 @@ def over_samples(
 
     They are in memory, in a file that appears when all blocks are written, or lazy where the predictions are.
     """
+    check_flag(resume, "resume")
+    if out is None and (resume or client is not None):
+        what = "only a result that is written to a file can be continued" if resume else "workers write to a file"
+        raise ParameterError(f"{what}; give out=.")
     check_client(client, predictions.reader)  # before a file is begun
     empty, _ = work(predictions.empty_block())
     specs = {name: ArraySpec.of(array, predictions.n_samples) for name, array in empty.items()}
     work = partial(_without_warnings, work)  # those about sources were given for the empty block
-    check_flag(resume, "resume")
     if out is not None:
         return _to_file(predictions, work, report, specs, _output(predictions, out, specs, job, resume), client)
-    if resume or client is not None:
-        what = "only a result that is written to a file can be continued" if resume else "workers write to a file"
-        raise ParameterError(f"{what}; give out=.")
     if predictions.reader.is_lazy:
         return lazy_arrays(predictions, delayed_results(predictions, work), specs), []
     arrays, rest = _allocate(specs), []
