@@ -214,6 +214,21 @@ def test_classes_without_labels_are_named(tmp_path, data):
     vd.load(tmp_path / "logits_p.csv", class_columns=[*CLASSES, "weight"])  # nothing to say
 
 
+@pytest.mark.parametrize("form", [lambda frame: frame, lambda frame: {"a": frame, "b": frame}])
+def test_classes_of_frames_without_labels_are_named(data, form):
+    probs, labels = data
+    frame = pd.DataFrame(np.log(probs[0]), columns=CLASSES).assign(weight=1.0)
+    names = pd.Series(CLASSES)[labels]
+    with pytest.warns(
+        errors.AmbiguousInputWarning, match=r"no label names the classes weight, .* with class_names=\."
+    ) as w:
+        assert vd.Predictions(form(frame), names.to_numpy(), kind="logits").n_classes == 4
+    assert len(w) == 1
+    for chosen in (CLASSES, [*CLASSES, "weight"]):
+        predictions = vd.Predictions(form(frame), names.to_numpy(), kind="logits", class_names=chosen)  # nothing to say
+        assert predictions.n_classes == len(chosen)
+
+
 # --- rows in different order
 
 
@@ -241,6 +256,34 @@ def test_slices_of_frames_keep_their_index(data):
     np.testing.assert_array_equal(predictions.sample_ids, np.arange(10, 30))
     own_order = vd.Predictions(frames, pd.Series(labels[10:30]))  # counts, and is no index of these
     np.testing.assert_array_equal(own_order.labels, labels[10:30])
+
+
+@pytest.mark.parametrize("index", [np.arange(40), [f"row {n:02d}" for n in range(40)]])
+def test_labels_without_ids_for_frames_in_different_order_are_warned_about(data, index):
+    probs, labels = data
+    first, second = frames_of(probs, index=index).values()
+    message = "the samples of the data frames are in the order of source 0, and other sources are joined to it by id"
+    with pytest.warns(errors.UnmatchedIdWarning, match=message):
+        predictions = vd.Predictions([first.iloc[::-1], second], labels[::-1])
+    np.testing.assert_array_equal(predictions.values, probs[:, ::-1])
+    for named in (pd.Series(labels, index=index), dict(zip(index, labels.tolist(), strict=True)), None):
+        same = vd.Predictions([first.iloc[::-1], second], named)  # nothing to say
+        assert same.labels is None if named is None else (same.labels == labels[::-1]).all()
+    vd.Predictions([first, second.iloc[::-1]], labels)
+    vd.Predictions([first.iloc[::-1], second.iloc[::-1]], labels)
+
+
+def test_labels_without_ids_for_files_in_different_order_are_warned_about(tmp_path, data):
+    probs, labels = data
+    ids = np.arange(40)
+    for name, source, order in zip("ab", probs, (ids[::-1], ids), strict=True):
+        np.savez(tmp_path / f"{name}.npz", probs=source[order], sample_ids=order)
+    with pytest.warns(
+        errors.UnmatchedIdWarning, match=r"are in the order of .*a\.npz, and other sources are joined to it"
+    ):
+        predictions = vd.load(tmp_path, labels=labels[::-1])
+    np.testing.assert_array_equal(predictions.values, probs[:, ::-1])
+    vd.load(tmp_path, labels=dict(zip(ids.tolist(), labels.tolist(), strict=True)))  # nothing to say
 
 
 def test_series_in_another_order_beside_no_ids_is_warned_about(data):

@@ -25,6 +25,8 @@ _LEAST_SAMPLES = 20
 _STANDARD_ERRORS = 2.0
 #: Sources agree far more than chance if they do so on this part of what chance leaves open.
 _LEAST_AGREEMENT = 0.3
+#: Mean confidence is far above accuracy from such a difference on, and from so many standard errors of chance on.
+_CONFIDENT, _CONFIDENT_ERRORS = 0.2, 5.0
 #: Means over the same samples differ by rounding only.
 _ROUNDING = 1e-6
 
@@ -46,20 +48,22 @@ def in_sample_notes(engine: Engine, methods: Sequence[Method | None]) -> list[st
 
 
 def label_order_notes(engine: Engine) -> tuple[str, ...]:
-    """That labels may be in another order: accuracy is that of chance although sources agree; empty otherwise."""
+    """That labels may be in another order: accuracy is that of chance although sources agree or one is confident."""
     if engine.predictions.labels is None or engine.predictions.n_labelled < _LEAST_SAMPLES:
         return ()
     counts = label_counts(engine)
-    return label_order_note(*counts, *source_counts(engine)) if _above_chance(*counts) <= 0 else ()
+    return label_order_note(*counts, *source_counts(engine)) if _above_chance(*counts[:3]) <= 0 else ()
 
 
-def label_counts(engine: Engine) -> tuple[Any, Labels, Labels]:
-    """How many labels of the mean are right, and how often each class is named by the mean and by the labels."""
+def label_counts(engine: Engine) -> tuple[Any, Labels, Labels, Any]:
+    """How many labels of the mean are right, how often the mean and the labels name each class, and its confidence."""
     labels, n_classes = engine.predictions.labels, engine.predictions.n_classes
     assert labels is not None
     known = labels != UNKNOWN
-    named, truth = engine.combined("mean").prediction[known], labels[known]
-    return (named == truth).sum(), np.bincount(named, minlength=n_classes), np.bincount(truth, minlength=n_classes)
+    mean = engine.combined("mean")
+    named, truth = mean.prediction[known], labels[known]
+    counts = (np.bincount(classes, minlength=n_classes) for classes in (named, truth))
+    return (named == truth).sum(), *counts, mean.confidence[known].sum(dtype=np.float64)
 
 
 def source_counts(engine: Engine) -> tuple[Labels, Labels, Labels]:
@@ -74,15 +78,19 @@ def _chance(named: Labels, truth: Labels) -> float:
     return float(np.dot(named / truth.sum(), truth / truth.sum()))
 
 
+def _error_of_chance(named: Labels, truth: Labels) -> float:
+    chance = _chance(named, truth)
+    return math.sqrt(chance * (1 - chance) / truth.sum())
+
+
 def _above_chance(n_right: int, named: Labels, truth: Labels) -> float:
     """By how many margins of chance accuracy is above it; at most 0 where it is not."""
-    chance, n_samples = _chance(named, truth), int(truth.sum())
-    margin = _STANDARD_ERRORS * math.sqrt(chance * (1 - chance) / n_samples)
-    return (n_right / n_samples - chance - margin) / max(margin, 1e-300)
+    margin = _STANDARD_ERRORS * _error_of_chance(named, truth)
+    return (n_right / int(truth.sum()) - _chance(named, truth) - margin) / max(margin, 1e-300)
 
 
 def label_order_note(
-    n_right: int, named: Labels, truth: Labels, equal: Labels, shared: Labels, classes: Labels
+    n_right: int, named: Labels, truth: Labels, confidence: float, equal: Labels, shared: Labels, classes: Labels
 ) -> tuple[str, ...]:
     """The note of :func:`label_order_notes`, from counts over the samples, which add up."""
     above = _above_chance(n_right, named, truth)
@@ -90,8 +98,7 @@ def label_order_note(
         return ()
     accuracy = n_right / truth.sum()
     if not len(shared):  # one source
-        far = f"Accuracy is {accuracy:.1%}, far below chance ({_chance(named, truth):.1%}): {_QUESTION}"
-        return (far,) if above < -3 else ()
+        return _note_on_one_source(accuracy, above, confidence / truth.sum(), named, truth)
     agreement = float(np.mean(equal[shared > 0] / shared[shared > 0])) if shared.any() else 0.0
     by_chance = float(np.square(classes / max(classes.sum(), 1)).sum())
     if agreement - by_chance < _LEAST_AGREEMENT * (1 - by_chance) or by_chance == 1:
@@ -99,6 +106,23 @@ def label_order_note(
     return (
         f"Accuracy is {accuracy:.1%}, no better than chance, while the sources agree on {agreement:.0%} of the "
         f"samples: {_QUESTION}",
+    )
+
+
+def _note_on_one_source(
+    accuracy: float, above: float, confidence: float, named: Labels, truth: Labels
+) -> tuple[str, ...]:
+    """That accuracy is far below chance, or far below the confidence, as where labels are shuffled."""
+    if above < -3:
+        return (f"Accuracy is {accuracy:.1%}, far below chance ({_chance(named, truth):.1%}): {_QUESTION}",)
+    # A source that names one class, or labels that are of one, are right as often in any order.
+    by_one_class = np.maximum(named, truth).max() / truth.sum()
+    least = max(_CONFIDENT, _CONFIDENT_ERRORS * _error_of_chance(named, truth))
+    if confidence - max(accuracy, by_one_class) <= least:
+        return ()
+    return (
+        f"Accuracy is {accuracy:.1%}, no better than chance, while the mean confidence is {confidence:.0%}: "
+        f"{_QUESTION}",
     )
 
 

@@ -15,7 +15,7 @@ from veridical.errors import ParameterError, ShapeError, shown
 from veridical.predictions.arrays import Array, as_array, holds_bfloat16
 from veridical.predictions.classes import UNKNOWN
 from veridical.predictions.inputs import read_scores
-from veridical.predictions.labels import Samples, resolve_labels
+from veridical.predictions.labels import Samples, resolve_labels, warn_of_order, warn_of_unnamed_classes
 from veridical.predictions.sample_ids import check_groups, check_sample_ids, check_sample_shape
 from veridical.predictions.splitting import SELECTION, check_selection, split_groups, split_samples
 from veridical.predictions.sums import tolerance_of
@@ -123,6 +123,10 @@ class Predictions:
         self.sample_ids: Array | None = None if ids is None else check_sample_ids(ids, self.n_samples)
         self.groups: Array | None = check_groups(groups, self.sample_shape)
         self.labels: npt.NDArray[np.int64] | None = self._resolve(labels)
+        if scores.is_table:
+            warn_of_order(labels, self.sample_ids, scores.order, "the data frames")
+            if class_names is None:
+                warn_of_unnamed_classes(self.labels, self.class_names, kind, "the data frame")
         self.files: tuple[Path, ...] = ()
         #: Number of the first sample, for messages: blocks of larger predictions count as the whole does.
         self.first_sample = 0

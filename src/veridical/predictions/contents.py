@@ -35,10 +35,10 @@ class Contents:
     groups: Any = None
     #: (N,), or (N, H, W) where samples are the pixels of images; its product is the number of samples.
     sample_shape: tuple[int, ...] | None = None
-    #: Of a table: how far from one the sums of its rows may be by the digits they are written with, and whether its
-    #: rows were put into the order of their ids.
+    #: Of a table: how far from one the sums of its rows may be by the digits they are written with.
     rounding: float = 0.0
-    was_sorted: bool = False
+    #: What samples are in the order of, where it is neither that of all rows nor of ascending ids, for a message.
+    order: str = ""
     is_table: bool = False
     #: All files that were read; empty if it is only the one that the reader was called with.
     files: tuple[Path, ...] = ()
@@ -109,6 +109,8 @@ def match_samples(sources: Sequence[Contents], error: type[InvalidInputError] = 
             others = _ids_or_count(source)
             if not np.array_equal(others, ids):
                 places = places_of(ids, others, first.where, source.where, error)
+                if not (ids[1:] > ids[:-1]).all():
+                    first.order = first.order or f"{first.where}, and other sources are joined to it by id"
                 for name in ("values", "labels", "groups"):
                     entries = getattr(source, name)
                     setattr(source, name, None if entries is None else np.asarray(entries)[places])

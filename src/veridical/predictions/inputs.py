@@ -143,6 +143,8 @@ def _read_frames(
         sample_ids=ids,
         sample_shape=(len(frames[0].values),),
         rounding=rounding,
+        order=frames[0].order,
+        is_table=True,
     )
 
 

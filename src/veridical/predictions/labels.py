@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from veridical.errors import (
 from veridical.predictions.arrays import Array, as_array, index_of, is_frame, is_whole_number
 from veridical.predictions.classes import UNKNOWN, ClassIndices, class_indices, is_whole, value_of
 
+#: With fewer labels per class some classes have none by chance.
+_LABELS_PER_CLASS = 10
 #: What to say where labels are needed.
 LABELS_NEEDED = "this needs labels and the predictions have none; give them as labels=, one integer per sample."
 
@@ -128,7 +131,7 @@ def _as_table(labels: Any, samples: Samples) -> LabelTable | None:
         return labels
     if isinstance(labels, Mapping):
         return LabelTable(list(labels), _objects(list(labels.values())))
-    index = index_of(labels)
+    index = _index_for(labels, samples.ids)
     if samples.ids is None:
         if index is not None and sorted(map(str, index)) == sorted(map(str, range(samples.n_samples))):
             warn_caller(
@@ -137,11 +140,48 @@ def _as_table(labels: Any, samples: Samples) -> LabelTable | None:
                 UnmatchedIdWarning,
             )
         return None
-    if index is None and samples.ids.dtype.kind == "i" and hasattr(labels, "index") and not callable(labels.index):
-        # An index that counts is one only if it has all the ids.
-        is_joined = ((samples.ids >= 0) & (samples.ids < len(labels))).all()
-        index = range(len(labels)) if is_joined else None
     return None if index is None else LabelTable(list(index), np.asarray(labels), "the index of labels")
+
+
+def _index_for(labels: Any, ids: Array | None) -> Any:
+    """The index of labels, if they have one; an index that counts is one only where it has all the ids."""
+    index = index_of(labels)
+    if index is None and ids is not None and ids.dtype.kind == "i" and not callable(getattr(labels, "index", len)):
+        return range(len(labels)) if ((ids >= 0) & (ids < len(labels))).all() else None
+    return index
+
+
+def warn_of_order(labels: Any, ids: Any, order: str, where: str, label_file: Path | None = None) -> None:
+    """Warn of labels without ids for samples that were put into an ``order``, or of a file of them for ids."""
+    ids = None if ids is None else np.asarray(ids)
+    if labels is None or isinstance(labels, (LabelTable, Mapping)) or _index_for(labels, ids) is not None:
+        return
+    if order:
+        warn_caller(
+            f"the samples of {where} are in the order of {order}, and {label_file or 'labels'} have no ids: they are "
+            "taken in that order; give labels with ids, as in {id: label}.",
+            UnmatchedIdWarning,
+        )
+    elif label_file is not None and ids is not None:
+        warn_caller(
+            f"{label_file} has no ids and the samples have: its labels are taken in the order of the samples.",
+            UnmatchedIdWarning,
+        )
+
+
+def warn_of_unnamed_classes(labels: Array | None, class_names: Sequence[str] | None, kind: str, where: str) -> None:
+    """Warn of few columns of logits that no label names, of which nothing else shows that they are classes."""
+    if kind != "logits" or class_names is None or labels is None:
+        return
+    n_classes = len(class_names)
+    named = np.unique(labels)
+    unnamed = [name for l, name in enumerate(class_names) if l not in named]
+    if (labels != UNKNOWN).sum() >= _LABELS_PER_CLASS * n_classes and 0 < len(unnamed) <= n_classes / 3:
+        warn_caller(
+            f"{where}: no label names the classes {', '.join(unnamed)}, which are columns of the table; if they are "
+            "not classes, choose the columns of classes with class_columns=, and in data frames with class_names=.",
+            AmbiguousInputWarning,
+        )
 
 
 def _objects(entries: list[Any]) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,10 @@ import numpy as np
 
 from veridical._atomic import as_path
 from veridical.errors import (
-    AmbiguousInputWarning,
     FileFormatError,
     InvalidInputError,
     ParameterError,
-    UnmatchedIdWarning,
-    warn_caller,
 )
-from veridical.predictions.arrays import index_of
 from veridical.predictions.classes import is_counting
 from veridical.predictions.container import Predictions
 from veridical.predictions.contents import Contents
@@ -27,11 +23,8 @@ from veridical.predictions.files.file_checks import reading
 from veridical.predictions.files.format_zarr import ZARR, is_zarr
 from veridical.predictions.files.formats import format_of, read_labels, suffixes_with
 from veridical.predictions.files.source_files import is_pattern, read_directory, read_files, read_pattern
-from veridical.predictions.labels import LabelTable
+from veridical.predictions.labels import warn_of_order, warn_of_unnamed_classes
 from veridical.predictions.validation import Array, InputKind
-
-#: With fewer labels per class some classes have none by chance.
-_LABELS_PER_CLASS = 10
 
 
 def load(
@@ -120,7 +113,7 @@ def read_predictions(path: Any, labels: Any, request: Request) -> Predictions:
             contents = _read(where, request, label_file)
     predictions = predictions_of(contents, labels, where, request)
     if contents.is_table and request.class_columns is None:
-        _warn_of_unnamed_classes(predictions, where)
+        warn_of_unnamed_classes(predictions.labels, predictions.class_names, predictions.kind, where)
     return predictions
 
 
@@ -130,7 +123,7 @@ def predictions_of(contents: Contents, labels: Any, where: str, request: Request
     files = contents.files or (Path(where),)
     if label_file is not None:
         labels, files = read_labels(label_file), (*files, label_file)
-    _warn_of_order(contents, labels, label_file, where)
+    warn_of_order(labels, contents.sample_ids, contents.order, where, label_file)
     class_names = _names(contents.class_names, "class_names", where)
     try:
         predictions = Predictions(
@@ -152,39 +145,6 @@ def predictions_of(contents: Contents, labels: Any, where: str, request: Request
         raise type(error)(f"{where}: {error}") from error
     predictions.files, predictions.rounding = files, contents.rounding
     return predictions
-
-
-def _warn_of_order(contents: Contents, labels: Any, label_file: Path | None, where: str) -> None:
-    """Warn of labels without ids for samples with some, which were put in order."""
-    if labels is None or isinstance(labels, (LabelTable, Mapping)) or index_of(labels) is not None:
-        return
-    if contents.was_sorted:
-        warn_caller(
-            f"the samples of {where} are in the order of their numbers, not of its rows, and {label_file or 'labels'} "
-            "have no ids: they are taken in that order; give labels with ids, as in {id: label}.",
-            UnmatchedIdWarning,
-        )
-    elif label_file is not None and contents.sample_ids is not None:
-        warn_caller(
-            f"{label_file} has no ids and the samples have: its labels are taken in the order of the samples.",
-            UnmatchedIdWarning,
-        )
-
-
-def _warn_of_unnamed_classes(predictions: Predictions, where: str) -> None:
-    """Warn of few columns of logits that no label names, of which nothing else shows that they are classes."""
-    n_classes, names = predictions.n_classes, predictions.class_names
-    if predictions.kind != "logits" or names is None or predictions.n_labelled < _LABELS_PER_CLASS * n_classes:
-        return
-    assert predictions.labels is not None
-    named = np.unique(predictions.labels)
-    unnamed = [name for l, name in enumerate(names) if l not in named]
-    if 0 < len(unnamed) <= n_classes / 3:
-        warn_caller(
-            f"{where}: no label names the classes {', '.join(unnamed)}, which are columns of the table; if they are "
-            "not classes, choose the columns of classes with class_columns=.",
-            AmbiguousInputWarning,
-        )
 
 
 def _checked_paths(path: Any) -> list[str]:

@@ -112,7 +112,7 @@ def _read_sources(sources: Sequence[Path], labels: Sequence[Path], where: str, r
         ids,
         first.groups,
         rounding=max(member.rounding for member in members),
-        was_sorted=any(member.was_sorted for member in members),
+        order=next((member.order for member in members if member.order), ""),
         is_table=any(member.is_table for member in members),
         files=(*files, *labels),
     )

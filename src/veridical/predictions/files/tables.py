@@ -189,7 +189,7 @@ def _long_form(table: _Table, scores: Array) -> Contents:
         source_names=None if is_counting(sources) else sources,
         sample_ids=_ids(samples, table.path),
         groups=_groups(table, sample, samples),
-        was_sorted=_was_sorted(sample),
+        order=_order(sample),
     )
 
 
@@ -214,14 +214,15 @@ def _one_source(table: _Table, scores: Array) -> Contents:
         labels=_labels(table, sample, samples),
         sample_ids=_ids(samples, table.path),
         groups=_groups(table, sample, samples),
-        was_sorted=_was_sorted(sample),
+        order=_order(sample),
     )
 
 
-def _was_sorted(sample: Array) -> bool:
-    """Whether samples first appear in another order than their places."""
+def _order(sample: Array) -> str:
+    """That samples are sorted, where they first appear in another order than their places."""
     highest = np.maximum.accumulate(sample)
-    return bool(highest.size and (highest[0] > 0 or (np.diff(highest) > 1).any()))
+    was_sorted = highest.size and (highest[0] > 0 or (np.diff(highest) > 1).any())
+    return "their numbers, not of its rows" if was_sorted else ""
 
 
 def _labels(table: _Table, sample: Array, samples: Sequence[str]) -> Array | None:
