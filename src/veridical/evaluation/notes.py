@@ -98,7 +98,7 @@ def label_order_note(
         return ()
     accuracy = n_right / truth.sum()
     if not len(shared):  # one source
-        return _note_on_one_source(accuracy, above, confidence / truth.sum(), named, truth)
+        return _note_on_one(accuracy, above, confidence / truth.sum(), named, truth)
     agreement = float(np.mean(equal[shared > 0] / shared[shared > 0])) if shared.any() else 0.0
     by_chance = float(np.square(classes / max(classes.sum(), 1)).sum())
     if agreement - by_chance < _LEAST_AGREEMENT * (1 - by_chance) or by_chance == 1:
@@ -109,10 +109,8 @@ def label_order_note(
     )
 
 
-def _note_on_one_source(
-    accuracy: float, above: float, confidence: float, named: Labels, truth: Labels
-) -> tuple[str, ...]:
-    """That accuracy is far below chance, or far below the confidence, as where labels are shuffled."""
+def _note_on_one(accuracy: float, above: float, confidence: float, named: Labels, truth: Labels) -> tuple[str, ...]:
+    """That the accuracy of one source is far below chance, or that of chance and far below its confidence."""
     if above < -3:
         return (f"Accuracy is {accuracy:.1%}, far below chance ({_chance(named, truth):.1%}): {_QUESTION}",)
     # A source that names one class, or labels that are of one, are right as often in any order.
@@ -120,10 +118,8 @@ def _note_on_one_source(
     least = max(_CONFIDENT, _CONFIDENT_ERRORS * _error_of_chance(named, truth))
     if confidence - max(accuracy, by_one_class) <= least:
         return ()
-    return (
-        f"Accuracy is {accuracy:.1%}, no better than chance, while the mean confidence is {confidence:.0%}: "
-        f"{_QUESTION}",
-    )
+    while_confident = f"no better than chance, while the mean confidence is {confidence:.0%}"
+    return (f"Accuracy is {accuracy:.1%}, {while_confident}: {_QUESTION}",)
 
 
 def check_label_order(predictions: Predictions) -> None:
