@@ -14,6 +14,13 @@ from veridical.combine import truth_discovery
 FIELDS = ("probs", "reliability", "hv", "prediction", "n_iter", "converged", "trace")
 
 
+@pytest.fixture(params=["sixteen at once", "one by one"])
+def layout(request, monkeypatch):
+    """Both kernels of truth discovery; which one is used is a matter of memory."""
+    if request.param == "one by one":
+        monkeypatch.setattr(truth_discovery, "_LANES_BYTES", 0)
+
+
 def arrays_of(truth):
     """The arrays of a truth, samples first."""
     by_source = {"reliability", "trace"}
@@ -21,7 +28,7 @@ def arrays_of(truth):
 
 
 def mixed_samples(rng, n_samples, dtype):
-    """Random, unanimous, tied, one-hot and nearly unanimous samples, and one source far from all others."""
+    """Random, unanimous, tied, one-hot and nearly unanimous samples, one source far from all others, and sums that are off."""
     probs = random_ensemble(rng, 4, n_samples, 3, dtype)
     probs[:, 1::7] = probs[:1, 1::7]
     probs[:, 2::7] = np.array([0.4, 0.4, 0.2], dtype)
@@ -29,9 +36,11 @@ def mixed_samples(rng, n_samples, dtype):
     probs[:, 4::7] = np.array([0.5, 0.3, 0.2], dtype)
     probs[0, 4::7] = np.array([0, 0, 1], dtype)
     probs[0, 5::7] = probs[1, 5::7]
+    probs[1, 6::7] *= dtype(1 + 5e-6)  # sums that are one only within the tolerance
     return probs
 
 
+@pytest.mark.usefixtures("layout")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("options", [{}, {"accuracy_preserving": False}, {"source_weights": [2.0, 0.5, 0.0, 1.0]}])
 def test_bytes_of_a_sample_do_not_depend_on_its_neighbours(rng, dtype, options):
@@ -69,6 +78,17 @@ def test_both_layouts_find_the_same_truth(seed, dtype, kind):
     np.testing.assert_allclose(few.hv, many.hv, atol=rounding)
 
 
+@pytest.mark.usefixtures("layout")
+def test_the_mean_comes_from_the_same_pass(rng):
+    predictions = vd.Predictions(mixed_samples(rng, 2 * LANES + 5, np.float64))
+    truth, mean = truth_discovery.discover_with_mean(predictions, "raise", None)
+    plain = vd.discover(predictions, max_iter=0)
+    np.testing.assert_array_equal(mean, plain.probs)
+    np.testing.assert_array_equal(truth.prediction, plain.prediction)
+    np.testing.assert_array_equal(truth.probs, vd.discover(predictions).probs)
+
+
+@pytest.mark.usefixtures("layout")
 def test_the_first_invalid_sample_is_named_wherever_it_stands():
     probs = np.full((3, 2 * LANES + 1, 2), 0.5)
     for n in (0, LANES - 1, LANES, 2 * LANES):
