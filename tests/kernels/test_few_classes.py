@@ -28,7 +28,7 @@ def arrays_of(truth):
 
 
 def mixed_samples(rng, n_samples, dtype):
-    """Random, unanimous, tied, one-hot and nearly unanimous samples, one source far from all others, and sums that are off."""
+    """Random, unanimous, tied, one-hot and nearly unanimous samples, one far source, and sums that are off."""
     probs = random_ensemble(rng, 4, n_samples, 3, dtype)
     probs[:, 1::7] = probs[:1, 1::7]
     probs[:, 2::7] = np.array([0.4, 0.4, 0.2], dtype)
