@@ -42,7 +42,7 @@ class Standing:
     value : float
         Of the metric, on held-out samples.
     behind, low, high : float
-        Difference to the best method, with its 95% bootstrap interval.
+        Difference to the best method, with its 95% interval.
     at_floor : bool
         Whether a calibration error is one that calibrated confidences would have too; also with the halves swapped,
         where that is known.

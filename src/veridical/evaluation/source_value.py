@@ -23,7 +23,7 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True)
 class Effect:
-    """A paired difference with its 95% bootstrap interval.
+    """A paired difference with its 95% interval.
 
     Attributes
     ----------
